@@ -3,91 +3,12 @@
 #include <array>
 
 #include "nn/script/translate_internal.h"
-#include "runtime/base/classic.h"
 
 namespace ramet::script {
-namespace {
 
 using Kind = Type::Kind;
 
-// Operators of the language that have a function of their own here. Letters are parameters' types.
-//
-//   i int, f float, b bool, r int or float, n number, s text, t tensor, l list, d dict, * any
-struct Special {
-  std::string_view name, types, expression;
-  std::string_view helper = "";
-};
-constexpr Special kSpecial[] = {
-    {"aten::add", "ii", "a.integer(0) + a.integer(1)"},
-    {"aten::sub", "ii", "a.integer(0) - a.integer(1)"},
-    {"aten::mul", "ii", "a.integer(0) * a.integer(1)"},
-    {"aten::add", "rr", "a.real(0) + a.real(1)"},
-    {"aten::sub", "rr", "a.real(0) - a.real(1)"},
-    {"aten::mul", "rr", "a.real(0) * a.real(1)"},
-    {"aten::div", "rr", "a.real(0) / a.real(1)"},
-    {"aten::floordiv", "ii", "floordiv(a.integer(0), a.integer(1))", "floordiv"},
-    {"aten::remainder", "ii", "remainder(a.integer(0), a.integer(1))", "remainder"},
-    {"aten::neg", "i", "-a.integer(0)"},
-    {"aten::neg", "f", "-a.real(0)"},
-    {"aten::eq", "ii", "a.integer(0) == a.integer(1)"},
-    {"aten::ne", "ii", "a.integer(0) != a.integer(1)"},
-    {"aten::lt", "ii", "a.integer(0) < a.integer(1)"},
-    {"aten::le", "ii", "a.integer(0) <= a.integer(1)"},
-    {"aten::gt", "ii", "a.integer(0) > a.integer(1)"},
-    {"aten::ge", "ii", "a.integer(0) >= a.integer(1)"},
-    {"aten::eq", "rr", "a.real(0) == a.real(1)"},
-    {"aten::ne", "rr", "a.real(0) != a.real(1)"},
-    {"aten::lt", "rr", "a.real(0) < a.real(1)"},
-    {"aten::le", "rr", "a.real(0) <= a.real(1)"},
-    {"aten::gt", "rr", "a.real(0) > a.real(1)"},
-    {"aten::ge", "rr", "a.real(0) >= a.real(1)"},
-    {"aten::eq", "bb", "a.truth(0) == a.truth(1)"},
-    {"aten::ne", "bb", "a.truth(0) != a.truth(1)"},
-    {"aten::eq", "ss", "a.text(0) == a.text(1)"},
-    {"aten::ne", "ss", "a.text(0) != a.text(1)"},
-    {"prim::min", "ii", "std::min<int64_t>(a.integer(0), a.integer(1))"},
-    {"prim::max", "ii", "std::max<int64_t>(a.integer(0), a.integer(1))"},
-    {"prim::min", "ff", "std::min<double>(a.real(0), a.real(1))"},
-    {"prim::max", "ff", "std::max<double>(a.real(0), a.real(1))"},
-    {"aten::__not__", "b", "!a.truth(0)"},
-    {"aten::__and__", "bb", "a.truth(0) && a.truth(1)"},
-    {"aten::__or__", "bb", "a.truth(0) || a.truth(1)"},
-    {"aten::sqrt", "i", "std::sqrt(a.real(0))"},
-    {"aten::sqrt", "f", "std::sqrt(a.real(0))"},
-    {"aten::Int", "f", "static_cast<int64_t>(a.real(0))"},
-    {"aten::Int", "b", "static_cast<int64_t>(a.truth(0))"},
-    {"aten::Int", "n", "a.integer(0)"},
-    {"aten::Int", "t", "a.tensor(0).item<int64_t>()"},
-    {"aten::IntImplicit", "t", "a.tensor(0).item<int64_t>()"},
-    {"aten::Float", "i", "a.real(0)"},
-    {"aten::Float", "b", "a.real(0)"},
-    {"aten::Float", "n", "a.real(0)"},
-    {"aten::Float", "t", "a.tensor(0).item<double>()"},
-    {"aten::FloatImplicit", "t", "a.tensor(0).item<double>()"},
-    {"aten::Bool", "i", "a.integer(0) != 0"},
-    {"aten::Bool", "f", "a.real(0) != 0"},
-    {"aten::Bool", "t", "a.tensor(0).item().toBool()"},
-    {"aten::item", "t", "a.tensor(0).item()"},
-    {"aten::ScalarImplicit", "t", "a.tensor(0).item()"},
-    {"aten::size", "t", "a.tensor(0).sizes().vec()"},
-    {"aten::size", "ti", "a.tensor(0).size(a.integer(1))"},
-    {"aten::len", "t", "a.tensor(0).size(0)"},
-    {"aten::dim", "t", "a.tensor(0).dim()"},
-    {"aten::numel", "t", "a.tensor(0).numel()"},
-    {"prim::dtype", "t", "number_of(a.tensor(0).scalar_type())", "number_of"},
-    {"prim::device", "t", "a.tensor(0).device()"},
-    {"aten::device", "s", "Device(a.text(0))"},
-    {"aten::len", "l", "static_cast<int64_t>(a.any(0).size())"},
-    {"aten::list", "l", "a.any(0)"},
-    {"aten::__getitem__", "li", "item(a.any(0), a.integer(1))", "item"},
-    {"aten::__getitem__", "di", "a.any(0).at(a.integer(1))"},
-    {"aten::__getitem__", "ds", "a.any(0).at(a.text(1))"},
-    {"aten::to", "ttbb*", "a.tensor(0).to(a.tensor(1), a.truth(2), a.truth(3), a.may_format(4))"},
-    {"aten::to", "t*bb*", "a.tensor(0).to(a.dtype(1), a.truth(2), a.truth(3), a.may_format(4))"},
-    {"aten::to", "t**bb*",
-     "a.tensor(0).to(a.device(1), a.dtype(2), a.truth(3), a.truth(4), a.may_format(5))"},
-    {"aten::contiguous", "t*", "a.tensor(0).contiguous(a.format(1))"},
-};
+namespace {
 
 // Functions that lines of autograd/schema have for themselves, and macros.
 constexpr std::string_view kOwn[] = {"IValue",
@@ -153,63 +74,38 @@ constexpr std::string_view kOwn[] = {"IValue",
                                      "wrapped_sum",
                                      "zero_filled"};
 
-char letter(const TypePtr& type) {
-  switch (type->kind()) {
-    case Kind::kInt: return 'i';
-    case Kind::kFloat: return 'f';
-    case Kind::kBool: return 'b';
-    case Kind::kString: return 's';
-    case Kind::kNumber: return 'n';
-    case Kind::kTensor: return 't';
-    case Kind::kList: return 'l';
-    case Kind::kDict: return 'd';
-    case Kind::kOptional: return 'o';
-    default: return '?';
-  }
+// Words of C++ itself, macros, and the namespace of helpers().
+constexpr std::string_view kPlain[] = {"std",         "true",       "false",  "int64_t", "double",
+                                       "static_cast", "bool",       "const",  "int",     "uint64_t",
+                                       "nullptr",     "RAMET_WARN", "python", "M_PI"};
+
+template <size_t n> bool is_among(const std::string_view (&words)[n], std::string_view w) {
+  return std::find(std::begin(words), std::end(words), w) != std::end(words);
 }
 
-const Special* special_of(const Operator& op) {
-  for (const Special& special : kSpecial) {
-    if (special.name != op.name || special.types.size() != op.parameters.size()) continue;
-    bool fits = true;
-    for (size_t i = 0; fits && i < op.parameters.size(); ++i) {
-      const char wanted = special.types[i], got = letter(op.parameters[i].type);
-      fits = wanted == '*' || wanted == got || (wanted == 'r' && (got == 'i' || got == 'f'));
-    }
-    if (fits) return &special;
-  }
-  return nullptr;
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+bool names_member(std::string_view before) {
+  return ends_with(before, ".") || ends_with(before, "::") || ends_with(before, "->");
 }
 
-bool in_word(char c) { return c == '_' || detail::is_letter_or_digit(c); }
-
-/// dtype, layout, device and pin_memory as TensorOptions.
-std::optional<std::string> options_argument(const std::vector<Written>& arguments, size_t i) {
-  if (i + 3 >= arguments.size()) return std::nullopt;
-  std::string text = "ramet::TensorOptions()";
-  const auto is_none = [&](size_t j) {
-    return arguments[j].constant && arguments[j].constant->isNone();
-  };
-  if (!is_none(i)) {
-    const auto dtype = cpp_argument(arguments[i], arguments[i].constant ? "dtype" : "may_dtype");
-    if (!dtype) return std::nullopt;
-    text += ".dtype(" + *dtype + ")";
-  }
-  if (!is_none(i + 2)) {
-    const auto device = cpp_argument(arguments[i + 2], "may_device");
-    if (!device) return std::nullopt;
-    text += ".device(" + *device + ")";
-  }
-  return text;
+bool is_list_of_numbers(const TypePtr& type) {
+  if (!type) return false;
+  if (type->kind() == Kind::kList) return is_list_of_numbers(type->element());
+  return type->kind() == Kind::kInt || type->kind() == Kind::kFloat || type->kind() == Kind::kBool;
 }
+
+}  // namespace
 
 /// Puts arguments into the places of an expression, and the namespace before names.
 class Filler {
  public:
-  Filler(std::string_view expression, const std::vector<Written>& arguments)
-      : e_(expression), arguments_(arguments) {}
+  Filler(const Words& words, std::string_view expression, const Operator& op,
+         const std::vector<Written>& arguments, const TypePtr& type)
+      : words_(words), e_(expression), op_(op), arguments_(arguments), type_(type) {}
 
-  std::optional<std::string> fill(std::string_view helper) {
+  std::optional<std::string> fill() {
     while (i_ < e_.size()) {
       if (e_[i_] == '"') {
         copy_literal();
@@ -218,13 +114,11 @@ class Filler {
       } else {
         const size_t begin = i_;
         while (i_ < e_.size() && in_word(e_[i_])) ++i_;
-        if (!word(e_.substr(begin, i_ - begin), helper)) return std::nullopt;
+        if (!word(e_.substr(begin, i_ - begin))) return std::nullopt;
       }
     }
     return text_;
   }
-  /// Does the text call scalar_type() of helpers()?
-  bool reads_dtype() const { return reads_dtype_; }
 
  private:
   void copy_literal() {
@@ -233,25 +127,15 @@ class Filler {
     i_ = end + 1;
   }
 
-  bool word(std::string_view w, std::string_view helper) {
-    const bool member = ends_with(".") || ends_with("::") || ends_with("->");
+  bool word(std::string_view w) {
+    const bool member = names_member(text_);
     if (w == "a" && !member) return place();
-    if (member || w == helper || w[0] <= '9') {
-      text_.append(w);
-      return true;
+    if (!member && w[0] > '9') {
+      if (is_among(kOwn, w)) return false;
+      if (!is_among(kPlain, w) && w != "ramet") text_ += "ramet::";
     }
-    static constexpr std::string_view kPlain[] = {"std",    "true",        "false",   "int64_t",
-                                                  "double", "static_cast", "bool",    "const",
-                                                  "int",    "uint64_t",    "nullptr", "RAMET_WARN"};
-    if (std::find(std::begin(kOwn), std::end(kOwn), w) != std::end(kOwn)) return false;
-    if (std::find(std::begin(kPlain), std::end(kPlain), w) == std::end(kPlain)) text_ += "ramet::";
     text_.append(w);
     return true;
-  }
-
-  bool ends_with(std::string_view end) const {
-    return text_.size() >= end.size() &&
-           std::string_view(text_).substr(text_.size() - end.size()) == end;
   }
 
   // ".reader(3)" after the word "a".
@@ -266,85 +150,190 @@ class Filler {
       if (e_[j] < '0' || e_[j] > '9') return false;
       number = number * 10 + static_cast<size_t>(e_[j] - '0');
     }
-    if (number >= arguments_.size()) return false;
     i_ = close + 1;
-    std::optional<std::string> argument;
-    if (reader == "options") argument = options_argument(arguments_, number);
-    else if (reader == "any") argument = cpp_value(arguments_[number], arguments_[number].type);
-    else argument = cpp_argument(arguments_[number], reader);
-    if (!argument) return false;
-    reads_dtype_ = reads_dtype_ || argument->find("scalar_type(") != std::string::npos;
+    if (reader == "result") {
+      const std::string type = words_.type(type_);
+      text_ += type;
+      return !type.empty();
+    }
+    if (number >= arguments_.size()) return false;
+    const std::optional<std::string> argument = argument_text(reader, number);
+    if (!argument || argument->empty()) return false;
     // A sign before it, a member or an operator after it.
-    const bool simple = argument->find(' ') == std::string::npos && argument->front() != '-';
-    const bool alone = (text_.empty() || text_.back() == '(' || ends_with(", ")) &&
+    const bool simple = argument->find(' ') == std::string::npos && argument->front() != '-' &&
+                        argument->front() != '*' && argument->front() != '!';
+    const bool alone = (text_.empty() || text_.back() == '(' || ends_with(text_, ", ")) &&
                        i_ < e_.size() && (e_[i_] == ',' || e_[i_] == ')');
-    text_ += simple || alone || argument->back() == ')' ? *argument : "(" + *argument + ")";
+    text_ += simple || alone ? *argument : "(" + *argument + ")";
     return true;
   }
 
+  std::optional<std::string> argument_text(const std::string& reader, size_t number) const {
+    const Written& value = arguments_[number];
+    if (reader == "options") return options(number);
+    if (reader == "value") return words_.any(value);
+    if (reader == "any") return whole(value, number);
+    // Of a list or dictionary, the first argument.
+    if (reader == "item" || reader == "key" || reader == "mapped") {
+      const TypePtr& type = container();
+      if (!type) return std::nullopt;
+      return words_.value(value, type->element(reader == "mapped" ? 1 : 0));
+    }
+    return words_.argument(value, reader);
+  }
+
+  const TypePtr& container() const {
+    static const TypePtr none;
+    const TypePtr& type = arguments_[0].type;
+    if (!type) return none;
+    const TypePtr& held = type->kind() == Kind::kOptional ? type->element() : type;
+    return held->kind() == Kind::kList || held->kind() == Kind::kDict ? held : none;
+  }
+
+  // As it is; what is optional, or of any type, as the operator takes it.
+  std::optional<std::string> whole(const Written& value, size_t number) const {
+    if (!value.type) return std::nullopt;
+    const Kind kind = value.type->kind();
+    if (kind == Kind::kAny || kind == Kind::kUnion)
+      return number < op_.parameters.size() ? words_.from_any(value, op_.parameters[number].type)
+                                            : std::nullopt;
+    return words_.value(value, kind == Kind::kOptional ? value.type->element() : value.type);
+  }
+
+  /// dtype, layout, device and pin_memory as TensorOptions.
+  std::optional<std::string> options(size_t i) const {
+    if (i + 3 >= arguments_.size()) return std::nullopt;
+    std::string text = "ramet::TensorOptions()";
+    const auto is_none = [&](size_t j) {
+      return arguments_[j].constant && arguments_[j].constant->isNone();
+    };
+    if (!is_none(i)) {
+      const auto dtype =
+          words_.argument(arguments_[i], arguments_[i].constant ? "dtype" : "may_dtype");
+      if (!dtype) return std::nullopt;
+      text += ".dtype(" + *dtype + ")";
+    }
+    if (!is_none(i + 2)) {
+      const auto device = words_.argument(arguments_[i + 2], "may_device");
+      if (!device) return std::nullopt;
+      text += ".device(" + *device + ")";
+    }
+    return text;
+  }
+
+  const Words& words_;
   std::string_view e_;
+  const Operator& op_;
   const std::vector<Written>& arguments_;
+  const TypePtr& type_;
   size_t i_ = 0;
-  bool reads_dtype_ = false;
   std::string text_;
 };
+
+namespace {
+
+bool is_none(const Written& w) {
+  return (w.constant && w.constant->isNone()) || (w.type && w.type->kind() == Kind::kNone);
+}
 
 /// `x is None`: known, or a question to an optional.
 std::optional<std::string> identity_text(const Operator& op,
                                          const std::vector<Written>& arguments) {
   const bool is = op.name == "aten::__is__";
   if (!is && op.name != "aten::__isnot__") return std::nullopt;
-  const auto none = [](const Written& w) { return w.constant && w.constant->isNone(); };
-  const Written& value = none(arguments[0]) ? arguments[1] : arguments[0];
-  if (!none(arguments[0]) && !none(arguments[1])) return std::nullopt;
-  if (none(value)) return is ? "true" : "false";
-  if (value.type && value.type->kind() == Kind::kOptional)
-    return (is ? "!" : "") + value.text + ".has_value()";
-  return is ? "false" : "true";
-}
-
-/// "{} of {}".format(a, b): texts of errors, most of the time.
-std::optional<std::string> format_text(const std::vector<Written>& arguments) {
-  std::string text;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    std::optional<std::string> argument;
-    for (const char* reader : {"text", "integer", "real", "integers"})
-      if (!argument) argument = cpp_argument(arguments[i], reader);
-    if (!argument || (i == 0 && !cpp_argument(arguments[0], "text"))) return std::nullopt;
-    const bool list = arguments[i].type && arguments[i].type->kind() == Kind::kList;
-    text += (i > 0 ? ", " : "") + (list ? "ramet::IntArrayRef(" + *argument + ")" : *argument);
+  const bool first = is_none(arguments[0]);
+  const Written& value = first ? arguments[1] : arguments[0];
+  if (is_none(value)) return cpp_bool(is);
+  const Kind kind = value.type ? value.type->kind() : Kind::kAny;
+  const std::string no = is ? "!" : "";
+  if (first || is_none(arguments[1])) {
+    if (value.module || value.constant || !value.type) return cpp_bool(!is);
+    if (kind == Kind::kOptional) return no + value.text + ".has_value()";
+    if (kind == Kind::kAny || kind == Kind::kUnion)
+      return (is ? "" : "!") + value.text + ".isNone()";
+    return cpp_bool(!is);
   }
-  return "text(" + text + ")";
+  const Written& other = arguments[1];
+  if (value.constant || other.constant || !other.type || other.type->kind() != kind)
+    return std::nullopt;
+  if (kind == Kind::kTensor) return (is ? "" : "!") + value.text + ".is_same(" + other.text + ")";
+  if (kind == Kind::kClass) return value.text + (is ? " == " : " != ") + other.text;
+  return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::string> cpp_call(const Operator& op, const std::vector<Written>& arguments,
-                                    std::set<std::string>& called) {
+std::optional<std::string> Words::call(const Operator& op, const std::vector<Written>& arguments,
+                                       const TypePtr& type) const {
   if (auto text = identity_text(op, arguments)) return text;
-  if (op.name == "aten::_unwrap_optional" || op.name == "prim::unchecked_cast") {
+  if (op.name == "aten::_unwrap_optional" || op.name == "prim::unchecked_cast" ||
+      op.name == "prim::unchecked_unwrap_optional") {
     Written value = arguments.at(0);
     if (!value.type) return std::nullopt;
-    const bool unwraps = value.type->kind() == Kind::kOptional && op.name[0] == 'a';
-    return cpp_value(value, unwraps ? value.type->element() : value.type);
+    const bool unwraps = value.type->kind() == Kind::kOptional && op.name != "prim::unchecked_cast";
+    return this->value(value, unwraps ? value.type->element() : value.type);
   }
   if (op.name == "prim::RaiseException") {
-    const auto text = cpp_argument(arguments.at(0), "text");
+    const auto text = argument(arguments.at(0), "text");
     return text ? std::optional<std::string>("throw ramet::Error(" + *text + ")") : std::nullopt;
   }
-  if (op.name == "aten::format") {
-    auto text = format_text(arguments);
-    if (text) called.insert("text");
-    return text;
+  // "{} of {}".format(a, b): texts of errors, most of the time. Values are shown as PyTorch does.
+  if (op.name == "aten::format" || op.name == "prim::Print") {
+    const bool prints = op.name == "prim::Print";
+    std::string places, list;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const bool is_format = !prints && i == 0;
+      const auto text = is_format ? argument(arguments[0], "text") : any(arguments[i]);
+      if (!text) return std::nullopt;
+      list += (list.empty() ? "" : ", ") + *text;
+      places += i > 0 ? " {}" : "{}";
+    }
+    if (!prints) return "python::text(" + list + ")";
+    return "std::cout << python::text(" + cpp_text(places + "\n") +
+           (list.empty() ? "" : ", " + list) + ")";
   }
+  if ((op.name == "aten::eq" || op.name == "aten::ne") && op.overload == "enum" &&
+      arguments[0].type && arguments[0].type->kind() == Kind::kEnum)
+    return arguments[0].text + "->name" + (op.name == "aten::eq" ? " == " : " != ") +
+           arguments[1].text + "->name";
+  if (op.name == "aten::tensor" && arguments[0].type && arguments[0].type->kind() == Kind::kList &&
+      !is_list_of_numbers(arguments[0].type))
+    return std::nullopt;
   const Special* const special = special_of(op);
   if (!special && op.expression.empty()) return std::nullopt;
-  Filler filler(special ? special->expression : op.expression, arguments);
-  auto text = filler.fill(special ? special->helper : "");
-  if (!text) return std::nullopt;
-  if (special && !special->helper.empty()) called.emplace(special->helper);
-  if (filler.reads_dtype()) called.insert("scalar_type");
+  auto text =
+      Filler(*this, special ? special->expression : op.expression, op, arguments, type).fill();
+  // What Ramet's functions return is a std::vector.
+  const bool native = !special || special->expression.find("python::") == std::string::npos;
+  if (text && native && type && type->kind() == Kind::kList && is_shared(type) &&
+      op.name != "aten::__getitem__")
+    text = this->type(type) + "(" + *text + ")";
   return text;
+}
+
+std::vector<std::string> words_of_expressions() {
+  std::set<std::string> found;
+  const auto add = [&](std::string_view e) {
+    for (size_t i = 0; i < e.size();) {
+      if (e[i] == '"') {
+        i = e.find('"', i + 1) + 1;
+        continue;
+      }
+      const size_t begin = i;
+      while (i < e.size() && in_word(e[i])) ++i;
+      const std::string_view w = e.substr(begin, i - begin);
+      if (w.empty()) ++i;
+      else if (w[0] > '9' && w != "a" && w != "ramet" && !names_member(e.substr(0, begin)) &&
+               !is_among(kPlain, w) && !is_among(kOwn, w))
+        found.emplace(w);
+    }
+  };
+  for (const std::string& name : operator_names())
+    for (const Operator* op : operators_named(name)) {
+      const Special* const special = special_of(*op);
+      add(special ? special->expression : std::string_view(op->expression));
+    }
+  return {found.begin(), found.end()};
 }
 
 }  // namespace ramet::script

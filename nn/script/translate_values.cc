@@ -1,70 +1,14 @@
-// Names, types, constants and arguments as C++ writes them.
+// Types, constants and arguments as C++ writes them.
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <sstream>
 
 #include "autograd/schema/arguments_internal.h"
 #include "nn/script/translate_internal.h"
-#include "runtime/base/classic.h"
-#include "runtime/tensor/print.h"
 
 namespace ramet::script {
 namespace {
 
 using Kind = Type::Kind;
-
-constexpr std::string_view kKeywords[] = {
-    "alignas",      "alignof",       "and",          "asm",
-    "auto",         "bitand",        "bitor",        "bool",
-    "break",        "case",          "catch",        "char",
-    "class",        "compl",         "concept",      "const",
-    "constexpr",    "continue",      "co_await",     "co_yield",
-    "decltype",     "default",       "delete",       "do",
-    "double",       "else",          "enum",         "explicit",
-    "export",       "extern",        "false",        "float",
-    "for",          "friend",        "goto",         "if",
-    "inline",       "int",           "long",         "mutable",
-    "namespace",    "new",           "noexcept",     "not",
-    "nullptr",      "operator",      "or",           "private",
-    "protected",    "public",        "ramet",        "register",
-    "requires",     "return",        "short",        "signed",
-    "sizeof",       "static",        "std",          "struct",
-    "switch",       "template",      "this",         "throw",
-    "true",         "try",           "typedef",      "typeid",
-    "typename",     "union",         "unsigned",     "using",
-    "virtual",      "void",          "volatile",     "wchar_t",
-    "while",        "xor",           "main",         "errno",
-    "assert",       "NULL",          "NAN",          "INFINITY",
-    "and_eq",       "or_eq",         "not_eq",       "xor_eq",
-    "static_cast",  "const_cast",    "dynamic_cast", "reinterpret_cast",
-    "thread_local", "static_assert", "co_return",    "char8_t",
-    "char16_t",     "char32_t",      "constinit",    "consteval"};
-
-std::string cpp_int(int64_t value) {
-  if (value == std::numeric_limits<int64_t>::min()) return "std::numeric_limits<int64_t>::min()";
-  return std::to_string(value);
-}
-
-std::string cpp_double(double value) {
-  if (std::isnan(value)) return "std::numeric_limits<double>::quiet_NaN()";
-  if (std::isinf(value))
-    return std::string(value < 0 ? "-" : "") + "std::numeric_limits<double>::infinity()";
-  auto text = detail::classic<std::ostringstream>();
-  for (const int digits : {6, 15, 17}) {
-    text.str("");
-    text.precision(digits);
-    text << value;
-    auto back = detail::classic<std::istringstream>();
-    back.str(text.str());
-    double again = 0;
-    if (back >> again && again == value) break;
-  }
-  std::string made = text.str();
-  if (made.find_first_of(".e") == std::string::npos) made += ".0";
-  return made;
-}
+using Text = std::optional<std::string>;
 
 template <class T, class F> std::string joined(const std::vector<T>& items, F&& text) {
   std::string list;
@@ -75,22 +19,10 @@ template <class T, class F> std::string joined(const std::vector<T>& items, F&& 
   return list;
 }
 
-std::string cpp_bool(bool value) { return value ? "true" : "false"; }
-
-/// A number as a literal; empty where it is none.
-std::string cpp_number(const IValue& value) {
-  if (value.isBool()) return cpp_bool(value.toBool());
-  if (value.isInt()) return cpp_int(value.toInt());
-  if (value.isDouble()) return cpp_double(value.toDouble());
-  if (!value.isScalar()) return "";
-  const Scalar number = value.toScalar();
-  if (number.isBoolean()) return cpp_bool(number.toBool());
-  return number.isFloatingPoint() ? cpp_double(number.toDouble()) : cpp_int(number.toLong());
-}
-
 /// The items of a list of numbers, in braces.
-std::optional<std::string> numbers_in_braces(const IValue& list) {
-  if (list.isIntList()) return "{" + joined(list.toIntVector(), cpp_int) + "}";
+Text numbers_in_braces(const IValue& list) {
+  if (list.isIntList())
+    return "{" + joined(list.toIntVector(), [](int64_t n) { return cpp_number(n); }) + "}";
   if (list.isDoubleList()) return "{" + joined(list.toDoubleVector(), cpp_double) + "}";
   if (list.isBoolList())
     return "{" + joined(list.toBoolList().vec(), [](bool b) { return cpp_bool(b); }) + "}";
@@ -98,6 +30,7 @@ std::optional<std::string> numbers_in_braces(const IValue& list) {
 }
 
 bool is(const Written& value, Kind kind) { return value.type && value.type->kind() == kind; }
+bool is_any(const Written& value) { return is(value, Kind::kAny) || is(value, Kind::kUnion); }
 bool is_list_of(const TypePtr& type, Kind kind) {
   return type && type->kind() == Kind::kList && type->element()->kind() == kind;
 }
@@ -110,17 +43,17 @@ Written present(const Written& value) {
   return inside;
 }
 
-std::optional<std::string> int_argument(const Written& value) {
+Text int_argument(const Written& value) {
   if (value.constant)
-    return value.constant->isInt() || value.constant->isBool()
-               ? std::optional<std::string>(cpp_number(*value.constant))
-               : std::nullopt;
+    return value.constant->isInt() || value.constant->isBool() ? Text(cpp_number(*value.constant))
+                                                               : std::nullopt;
   const Written inside = present(value);
   if (is(inside, Kind::kInt) || is(inside, Kind::kBool)) return inside.text;
   if (is(inside, Kind::kNumber)) return inside.text + ".toLong()";
+  if (is_any(inside)) return inside.text + ".toInt()";
   return std::nullopt;
 }
-std::optional<std::string> real_argument(const Written& value) {
+Text real_argument(const Written& value) {
   if (value.constant) {
     if (value.constant->isDouble()) return cpp_number(*value.constant);
     if (value.constant->isInt()) return cpp_double(static_cast<double>(value.constant->toInt()));
@@ -131,55 +64,40 @@ std::optional<std::string> real_argument(const Written& value) {
   if (is(inside, Kind::kInt) || is(inside, Kind::kBool))
     return "static_cast<double>(" + inside.text + ")";
   if (is(inside, Kind::kNumber)) return inside.text + ".toDouble()";
+  if (is_any(inside)) return inside.text + ".toScalar().toDouble()";
   return std::nullopt;
 }
-std::optional<std::string> bool_argument(const Written& value) {
+Text bool_argument(const Written& value) {
   if (value.constant)
-    return value.constant->isBool() || value.constant->isInt()
-               ? std::optional<std::string>(cpp_number(*value.constant))
-               : std::nullopt;
+    return value.constant->isBool() || value.constant->isInt() ? Text(cpp_number(*value.constant))
+                                                               : std::nullopt;
   const Written inside = present(value);
   if (is(inside, Kind::kBool)) return inside.text;
+  if (is_any(inside)) return inside.text + ".toBool()";
   return std::nullopt;
 }
-std::optional<std::string> number_argument(const Written& value) {
+Text number_argument(const Written& value) {
   if (value.constant) {
     const std::string text = cpp_number(*value.constant);
-    return text.empty() ? std::nullopt : std::optional<std::string>(text);
+    return text.empty() ? std::nullopt : Text(text);
   }
   const Written inside = present(value);
   for (const Kind kind : {Kind::kInt, Kind::kFloat, Kind::kBool, Kind::kNumber})
     if (is(inside, kind)) return inside.text;
   if (is(inside, Kind::kTensor)) return inside.text + ".item()";
-  return std::nullopt;
-}
-std::optional<std::string> list_argument(const Written& value, Kind item, const char* reference) {
-  const std::string type = std::string("ramet::ArrayRef<") + reference + ">";
-  if (value.constant) {
-    const auto items = numbers_in_braces(*value.constant);
-    // Braces with one item, or none, could be a number too.
-    if (items) {
-      if (*items == "{}") return type + "()";
-      return items->find(',') == std::string::npos ? type + "(" + *items + ")" : *items;
-    }
-    if (value.constant->isList() && value.constant->toList().size() == 0) return type + "()";
-    return std::nullopt;
-  }
-  const Written inside = present(value);
-  if (is_list_of(inside.type, item)) return inside.text;
+  if (is_any(inside)) return inside.text + ".toScalar()";
   return std::nullopt;
 }
 // The language holds dtypes as PyTorch's numbers.
-std::optional<std::string> dtype_argument(const Written& value) {
+Text dtype_argument(const Written& value) {
   if (!value.constant) {
-    const Written inside = present(value);
-    if (!is(inside, Kind::kInt)) return std::nullopt;
-    return "scalar_type(" + inside.text + ")";
+    const Text number = int_argument(value);
+    return number ? Text("python::scalar_type(" + *number + ")") : std::nullopt;
   }
   if (!value.constant->isInt()) return std::nullopt;
   return cpp_dtype(dtype_of(value.constant->toInt()));
 }
-std::optional<std::string> format_argument(const Written& value) {
+Text format_argument(const Written& value) {
   if (!value.constant || !value.constant->isInt()) return std::nullopt;
   switch (format_of(value.constant->toInt())) {
     case MemoryFormat::Contiguous: return "ramet::MemoryFormat::Contiguous";
@@ -188,69 +106,38 @@ std::optional<std::string> format_argument(const Written& value) {
   }
   return std::nullopt;
 }
-std::optional<std::string> text_argument(const Written& value) {
+Text text_argument(const Written& value) {
   if (value.constant)
-    return value.constant->isString()
-               ? std::optional<std::string>(cpp_text(value.constant->toStringRef()))
-               : std::nullopt;
+    return value.constant->isString() ? Text(cpp_text(value.constant->toStringRef()))
+                                      : std::nullopt;
   const Written inside = present(value);
-  return is(inside, Kind::kString) ? std::optional<std::string>(inside.text) : std::nullopt;
+  if (is(inside, Kind::kString)) return inside.text;
+  return is_any(inside) ? Text(inside.text + ".toStringRef()") : std::nullopt;
 }
-std::optional<std::string> device_argument(const Written& value) {
+Text device_argument(const Written& value) {
   if (value.constant) {
     if (!value.constant->isDevice() && !value.constant->isString()) return std::nullopt;
     return "ramet::Device(" + cpp_text(device_of(*value.constant).str()) + ")";
   }
   const Written inside = present(value);
-  return is(inside, Kind::kDevice) ? std::optional<std::string>(inside.text) : std::nullopt;
+  if (is(inside, Kind::kString)) return "ramet::Device(" + inside.text + ")";
+  return is(inside, Kind::kDevice) ? Text(inside.text) : std::nullopt;
 }
-std::optional<std::string> tensor_argument(const Written& value) {
-  if (value.constant) {
-    if (value.constant->isNone()) return "ramet::Tensor()";
-    return std::nullopt;
-  }
+Text tensor_argument(const Written& value) {
+  if (value.constant) return value.constant->isNone() ? Text("ramet::Tensor()") : std::nullopt;
   const Written inside = present(value);
-  return is(inside, Kind::kTensor) ? std::optional<std::string>(inside.text) : std::nullopt;
-}
-std::optional<std::string> tensors_argument(const Written& value, bool optional) {
-  const char* const none =
-      optional ? "std::vector<std::optional<ramet::Tensor>>()" : "ramet::TensorList()";
-  if (value.constant)
-    return value.constant->isList() ? std::optional<std::string>(none) : std::nullopt;
-  const Written inside = present(value);
-  if (!is(inside, Kind::kList)) return std::nullopt;
-  const TypePtr& item = inside.type->element();
-  const bool maybe = item->kind() == Kind::kOptional && item->element()->kind() == Kind::kTensor;
-  if (item->kind() != Kind::kTensor && !(optional && maybe)) return std::nullopt;
-  if (optional && !maybe)
-    return "std::vector<std::optional<ramet::Tensor>>(" + inside.text + ".begin(), " + inside.text +
-           ".end())";
-  return inside.text;
+  if (is_any(inside)) return inside.text + ".toTensor()";
+  return is(inside, Kind::kTensor) ? Text(inside.text) : std::nullopt;
 }
 
 }  // namespace
 
-std::string cpp_name(const std::string& name, std::set<std::string>& taken) {
-  std::string made;
-  for (const char c : name) made += detail::is_letter_or_digit(c) ? c : '_';
-  // Names with two underscores, and with one before a capital, are the compiler's.
-  for (size_t at; (at = made.find("__")) != std::string::npos;) made.erase(at, 1);
-  if (made.empty() || (made[0] >= '0' && made[0] <= '9')) made.insert(0, "_");
-  if (made.size() > 1 && made[0] == '_' && made[1] >= 'A' && made[1] <= 'Z') made.erase(0, 1);
-  if (std::find(std::begin(kKeywords), std::end(kKeywords), made) != std::end(kKeywords))
-    made += '_';
-  std::string tried = made;
-  for (int i = 2; !taken.insert(tried).second; ++i)
-    tried = made + (made.back() == '_' ? "" : "_") + std::to_string(i);
-  return tried;
-}
-
-std::string cpp_type(const TypePtr& type) {
+std::string Words::type(const TypePtr& type) const {
   if (!type) return "";
   const auto of_elements = [&](const char* name) {
     std::string list;
     for (const TypePtr& element : type->elements()) {
-      const std::string item = cpp_type(element);
+      const std::string item = this->type(element);
       if (item.empty()) return std::string();
       list += (list.empty() ? "" : ", ") + item;
     }
@@ -264,56 +151,92 @@ std::string cpp_type(const TypePtr& type) {
     case Kind::kNumber: return "ramet::Scalar";
     case Kind::kString: return "std::string";
     case Kind::kDevice: return "ramet::Device";
-    case Kind::kList: return of_elements("std::vector");
+    case Kind::kNone: return "std::monostate";
+    case Kind::kAny:
+    case Kind::kUnion: return "ramet::IValue";
+    case Kind::kList: return of_elements(is_shared(type) ? "ramet::List" : "std::vector");
     case Kind::kTuple: return of_elements("std::tuple");
     case Kind::kOptional: return of_elements("std::optional");
-    case Kind::kDict: return of_elements("std::map");
+    case Kind::kDict: return of_elements("ramet::Dict");
+    case Kind::kFuture: return of_elements("python::Future");
+    case Kind::kClass:
+    case Kind::kEnum: {
+      const auto known = structs.find(type->info());
+      return known == structs.end() ? "" : "std::shared_ptr<" + known->second + ">";
+    }
     default: return "";
   }
 }
 
-std::string cpp_text(const std::string& text) {
-  std::string made = "\"";
-  static constexpr char kDigits[] = "01234567";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') made.append(1, '\\').append(1, c);
-    else if (c == '\n') made += "\\n";
-    else if (byte < 32 || byte >= 127 || c == '?')
-      made.append(1, '\\')
-          .append(1, kDigits[byte >> 6])
-          .append(1, kDigits[byte >> 3 & 7])
-          .append(1, kDigits[byte & 7]);
-    else made += c;
+Text Words::list_argument(const Written& value, Kind item, const char* reference) const {
+  const std::string type = std::string("ramet::ArrayRef<") + reference + ">";
+  if (value.constant) {
+    const auto items = numbers_in_braces(*value.constant);
+    // Braces with one item, or none, could be a number too.
+    if (items) {
+      if (*items == "{}") return type + "()";
+      return items->find(',') == std::string::npos ? type + "(" + *items + ")" : *items;
+    }
+    if (value.constant->isList() && value.constant->toList().size() == 0) return type + "()";
+    return std::nullopt;
   }
-  return made + '"';
+  const Written inside = present(value);
+  if (is_any(inside))
+    return inside.text + (item == Kind::kInt ? ".toIntVector()" : ".toDoubleVector()");
+  if (!is_list_of(inside.type, item)) return std::nullopt;
+  return inside.text + (is_shared(inside.type) ? ".vec()" : "");
 }
 
-std::string cpp_dtype(ScalarType dtype) {
-  return "ramet::ScalarType::" + std::string(toString(dtype));
+Text Words::tensors_argument(const Written& value, bool optional) const {
+  const char* const none =
+      optional ? "std::vector<std::optional<ramet::Tensor>>()" : "ramet::TensorList()";
+  if (value.constant) return value.constant->isList() ? Text(none) : std::nullopt;
+  Written inside = present(value);
+  if (!is(inside, Kind::kList)) return std::nullopt;
+  if (is_shared(inside.type)) inside.text += ".vec()";
+  const TypePtr& item = inside.type->element();
+  const bool maybe = item->kind() == Kind::kOptional && item->element()->kind() == Kind::kTensor;
+  if (item->kind() != Kind::kTensor && !(optional && maybe)) return std::nullopt;
+  if (optional && !maybe)
+    return "std::vector<std::optional<ramet::Tensor>>(" + inside.text + ".begin(), " + inside.text +
+           ".end())";
+  return inside.text;
 }
 
-std::optional<std::string> cpp_argument(const Written& value, const std::string& reader) {
+Text Words::argument(const Written& value, const std::string& reader) const {
   if (value.module) return std::nullopt;
   if (!value.constant && !value.type) return std::nullopt;
   const bool optional = reader.rfind("may_", 0) == 0;
-  if (optional && value.constant && value.constant->isNone())
+  if (optional && (is(value, Kind::kNone) || (value.constant && value.constant->isNone())))
     return reader == "may_dtype" ? "std::optional<ramet::ScalarType>()" : "std::nullopt";
   // A variable that may hold None, where None is allowed.
   if (optional && !value.constant && is(value, Kind::kOptional)) {
-    const Kind held = value.type->element()->kind();
+    const TypePtr& type = value.type->element();
+    const Kind held = type->kind();
     if (reader == "may_tensor" && held == Kind::kTensor) return value.text;
     if (reader == "may_integer" && held == Kind::kInt) return value.text;
     if (reader == "may_real" && held == Kind::kFloat) return value.text;
     if (reader == "may_truth" && held == Kind::kBool) return value.text;
     if (reader == "may_device" && held == Kind::kDevice) return value.text;
+    if (reader == "may_text" && held == Kind::kString) return value.text;
+    const auto if_present = [&](const char* wanted, const std::string& inside) {
+      return "(" + value.text + " ? " + wanted + "(" + inside + ") : std::nullopt)";
+    };
     if (reader == "may_dtype" && held == Kind::kInt)
-      return "(" + value.text + " ? std::optional<ramet::ScalarType>(scalar_type(*" + value.text +
-             ")) : std::nullopt)";
+      return if_present("std::optional<ramet::ScalarType>",
+                        "python::scalar_type(*" + value.text + ")");
+    if (reader == "may_number" && (held == Kind::kInt || held == Kind::kFloat))
+      return if_present("std::optional<ramet::Scalar>", "*" + value.text);
+    const std::string items = "*" + value.text;
+    const std::string plain = is_shared(type) ? "(" + items + ").vec()" : items;
+    if (reader == "may_integers" && is_list_of(type, Kind::kInt))
+      return if_present("ramet::OptionalIntArrayRef", plain);
+    if (reader == "may_reals" && is_list_of(type, Kind::kFloat))
+      return if_present("std::optional<ramet::ArrayRef<double>>", plain);
     return std::nullopt;
   }
   const std::string kind = optional ? reader.substr(4) : reader;
-  std::optional<std::string> text;
+  Text text;
   if (kind == "tensor" || kind == "written") text = tensor_argument(value);
   else if (kind == "integer") text = int_argument(value);
   else if (kind == "real") text = real_argument(value);
@@ -334,33 +257,86 @@ std::optional<std::string> cpp_argument(const Written& value, const std::string&
   return text;
 }
 
-std::optional<std::string> cpp_value(const Written& value, const TypePtr& type) {
-  if (!type || value.module) return std::nullopt;
-  const std::string name = cpp_type(type);
-  if (name.empty()) return std::nullopt;
-  if (!value.constant) {
-    if (!value.type) return std::nullopt;
-    if (same(value.type, type)) return value.text;
-    if (type->kind() == Kind::kOptional) {
-      if (is_subtype(value.type, type)) return value.text;
-      return cpp_value(value, type->element());
-    }
-    if (is(value, Kind::kOptional)) return cpp_value(present(value), type);
-    if (type->kind() == Kind::kNumber || type->kind() == Kind::kFloat || type->kind() == Kind::kInt)
-      return cpp_argument(value, type->kind() == Kind::kNumber  ? "number"
-                                 : type->kind() == Kind::kFloat ? "real"
-                                                                : "integer");
-    return is_subtype(value.type, type) ? std::optional<std::string>(value.text) : std::nullopt;
+// The value as an IValue.
+Text Words::any(const Written& value) const {
+  if (value.constant) {
+    const IValue& constant = *value.constant;
+    if (constant.isNone()) return "ramet::IValue()";
+    if (constant.isDevice()) return "ramet::IValue(" + *device_argument(value) + ")";
+    if (constant.isString()) return "ramet::IValue(" + cpp_text(constant.toStringRef()) + ")";
+    if (const std::string number = cpp_number(constant); !number.empty())
+      return "ramet::IValue(" + number + ")";
+    if (constant.isIntList() || constant.isDoubleList())
+      return std::string("ramet::IValue(std::vector<") +
+             (constant.isIntList() ? "int64_t" : "double") + ">" + *numbers_in_braces(constant) +
+             ")";
+    return std::nullopt;
   }
-  const IValue& constant = *value.constant;
-  // What uninitialized(int) gives: no correct program reads it.
-  if (constant.isNone() && type->kind() != Kind::kOptional && type->kind() != Kind::kTensor)
-    return name + "{}";
+  if (!value.type || type(value.type).empty()) return std::nullopt;
+  switch (value.type->kind()) {
+    case Kind::kAny:
+    case Kind::kUnion: return value.text;
+    case Kind::kNone: return "ramet::IValue()";
+    case Kind::kTensor:
+    case Kind::kInt:
+    case Kind::kFloat:
+    case Kind::kBool:
+    case Kind::kNumber:
+    case Kind::kString:
+    case Kind::kDevice: return "ramet::IValue(" + value.text + ")";
+    case Kind::kClass:
+    case Kind::kEnum:
+    case Kind::kFuture: return std::nullopt;
+    default: return "python::any(" + value.text + ")";
+  }
+}
+
+Text Words::from_any(const Written& value, const TypePtr& type) const {
+  switch (type->kind()) {
+    case Kind::kNone: return "std::monostate()";
+    case Kind::kTensor: return value.text + ".toTensor()";
+    case Kind::kInt: return value.text + ".toInt()";
+    case Kind::kFloat: return value.text + ".toDouble()";
+    case Kind::kBool: return value.text + ".toBool()";
+    case Kind::kNumber: return value.text + ".toScalar()";
+    case Kind::kString: return value.text + ".toStringRef()";
+    case Kind::kDevice: return value.text + ".toDevice()";
+    case Kind::kAny:
+    case Kind::kUnion: return value.text;
+    case Kind::kList:
+    case Kind::kDict:
+    case Kind::kTuple:
+    case Kind::kOptional: {
+      const std::string name = this->type(type);
+      if (name.empty()) return std::nullopt;
+      return "python::From<" + name + ">::of(" + value.text + ")";
+    }
+    default: return std::nullopt;
+  }
+}
+
+// A value of the file.
+Text Words::literal(const IValue& constant, const TypePtr& type) const {
+  Written value;
+  value.constant = &constant;
+  const std::string name = this->type(type);
+  if (name.empty()) return std::nullopt;
+  // Several values in braces. None where one of them has no C++.
+  std::string list;
+  const auto item = [&](const IValue& one, const TypePtr& of) {
+    const Text text = literal(one, of);
+    if (text) list += (list.empty() ? "" : ", ") + *text;
+    return text.has_value();
+  };
   switch (type->kind()) {
     case Kind::kOptional:
-      return constant.isNone() ? std::optional<std::string>("std::nullopt")
-                               : cpp_value(value, type->element());
-    case Kind::kTensor: return tensor_argument(value);
+      return constant.isNone() ? Text("std::nullopt") : literal(constant, type->element());
+    case Kind::kAny:
+    case Kind::kUnion: return any(value);
+    case Kind::kNone: return "std::monostate()";
+    case Kind::kTensor:
+      if (constant.isTensor() && tensor_name) return tensor_name(constant.toTensor());
+      return tensor_argument(value);
     case Kind::kInt: return int_argument(value);
     case Kind::kFloat: return real_argument(value);
     case Kind::kBool: return bool_argument(value);
@@ -369,11 +345,101 @@ std::optional<std::string> cpp_value(const Written& value, const TypePtr& type) 
     case Kind::kDevice: return device_argument(value);
     case Kind::kList: {
       if (const auto items = numbers_in_braces(constant)) return name + *items;
-      if (constant.isList() && constant.toList().size() == 0) return name + "()";
-      return std::nullopt;
+      if (!constant.isList()) return std::nullopt;
+      const IValue::GenericList items = constant.toList();
+      for (const IValue& one : items.vec())
+        if (!item(one, type->element())) return std::nullopt;
+      return name + (list.empty() ? "()" : "{" + list + "}");
+    }
+    case Kind::kTuple: {
+      if (!constant.isTuple()) return std::nullopt;
+      const std::vector<IValue>& items = constant.toTupleRef().elements();
+      for (size_t i = 0; i < items.size(); ++i)
+        if (i >= type->elements().size() || !item(items[i], type->element(i))) return std::nullopt;
+      return name + "{" + list + "}";
+    }
+    case Kind::kDict: {
+      if (!constant.isGenericDict()) return std::nullopt;
+      for (const auto& entry : constant.toGenericDict()) {
+        const Text key = literal(entry.key(), type->element(0));
+        const Text held = literal(entry.value(), type->element(1));
+        if (!key || !held) return std::nullopt;
+        list += (list.empty() ? "{" : ", {") + *key + ", " + *held + "}";
+      }
+      return name + (list.empty() ? "()" : "{" + list + "}");
+    }
+    case Kind::kClass:
+    case Kind::kEnum: {
+      const auto object = object_in(constant);
+      if (!object || object->info() != type->info()) return std::nullopt;
+      const std::vector<ClassInfo::Attribute>& attributes = object->info()->attributes;
+      for (size_t i = 0; i < attributes.size(); ++i)
+        if (!item(object->slots[i], attributes[i].type)) return std::nullopt;
+      const std::string& made = structs.at(type->info());
+      return "std::make_shared<" + made + ">(" + made + "{" + list + "})";
     }
     default: return std::nullopt;
   }
+}
+
+Text Words::value(const Written& value, const TypePtr& type) const {
+  if (!type || value.module) return std::nullopt;
+  const std::string name = this->type(type);
+  if (name.empty()) return std::nullopt;
+  if (type->kind() == Kind::kAny || type->kind() == Kind::kUnion) return any(value);
+  if (!value.constant) {
+    if (!value.type) return std::nullopt;
+    if (same(value.type, type)) return value.text;
+    if (is_any(value)) return from_any(value, type);
+    if (type->kind() == Kind::kNone) return "std::monostate()";
+    if (type->kind() == Kind::kOptional) {
+      if (is(value, Kind::kNone)) return "std::nullopt";
+      if (is_subtype(value.type, type)) return value.text;
+      return this->value(value, type->element());
+    }
+    if (is(value, Kind::kOptional)) return this->value(present(value), type);
+    if (type->kind() == Kind::kNumber || type->kind() == Kind::kFloat || type->kind() == Kind::kInt)
+      return argument(value, type->kind() == Kind::kNumber  ? "number"
+                             : type->kind() == Kind::kFloat ? "real"
+                                                            : "integer");
+    return is_subtype(value.type, type) ? Text(value.text) : std::nullopt;
+  }
+  // What uninitialized(int) gives: no correct program reads it.
+  if (value.constant->isNone() && type->kind() != Kind::kOptional && type->kind() != Kind::kTensor)
+    return name + "{}";
+  return literal(*value.constant, type);
+}
+
+Text Words::is_instance(const Written& value, const Type& types) const {
+  if (value.constant || !value.type || value.module) return std::nullopt;
+  if (!is_any(value)) {
+    const bool optional = is(value, Kind::kOptional);
+    bool none = false, held = false;
+    for (const TypePtr& type : types.elements()) {
+      none = none || is_subtype(Type::of(Kind::kNone), type);
+      held = held || is_subtype(optional ? value.type->element() : value.type, type);
+    }
+    if (!optional || none == held) return cpp_bool(held);
+    return (held ? "" : "!") + value.text + ".has_value()";
+  }
+  std::string text;
+  for (const TypePtr& type : types.elements()) {
+    const Kind item = type->kind() == Kind::kList ? type->element()->kind() : Kind::kAny;
+    const char* const question = type->kind() == Kind::kTensor   ? "isTensor"
+                                 : type->kind() == Kind::kInt    ? "isInt"
+                                 : type->kind() == Kind::kFloat  ? "isDouble"
+                                 : type->kind() == Kind::kBool   ? "isBool"
+                                 : type->kind() == Kind::kString ? "isString"
+                                 : type->kind() == Kind::kNone   ? "isNone"
+                                 : item == Kind::kInt            ? "isIntList"
+                                 : item == Kind::kFloat          ? "isDoubleList"
+                                 : item == Kind::kBool           ? "isBoolList"
+                                 : item == Kind::kTensor         ? "isTensorList"
+                                                                 : nullptr;
+    if (!question) return std::nullopt;
+    text += (text.empty() ? "" : " || ") + value.text + "." + question + "()";
+  }
+  return text;
 }
 
 }  // namespace ramet::script

@@ -60,7 +60,6 @@ constexpr std::string_view kOwn[] = {"IValue",
                                      "quotient_and_rest",
                                      "raise",
                                      "range_length",
-                                     "refuse",
                                      "result",
                                      "scatter_by",
                                      "set_default",
@@ -130,6 +129,10 @@ class Filler {
   bool word(std::string_view w) {
     const bool member = names_member(text_);
     if (w == "a" && !member) return place();
+    if (w == "refuse" && !member) {
+      text_ += "python::refuse<" + words_.type(type_) + ">";
+      return true;
+    }
     if (!member && w[0] > '9') {
       if (is_among(kOwn, w)) return false;
       if (!is_among(kPlain, w) && w != "ramet") text_ += "ramet::";
@@ -304,10 +307,22 @@ std::optional<std::string> Words::call(const Operator& op, const std::vector<Wri
   auto text =
       Filler(*this, special ? special->expression : op.expression, op, arguments, type).fill();
   // What Ramet's functions return is a std::vector.
-  const bool native = !special || special->expression.find("python::") == std::string::npos;
+  const bool writes = std::any_of(op.parameters.begin(), op.parameters.end(),
+                                  [](const Parameter& parameter) { return parameter.written; });
+  const bool native =
+      !writes && (!special || special->expression.find("python::") == std::string::npos);
   if (text && native && type && type->kind() == Kind::kList && is_shared(type) &&
       op.name != "aten::__getitem__")
     text = this->type(type) + "(" + *text + ")";
+  // An item of a container of any values, as one of the type that the code says it has.
+  const TypePtr& container = arguments.empty() ? nullptr : arguments[0].type;
+  if (text && type && op.name == "aten::__getitem__" && container &&
+      (container->kind() == Kind::kList || container->kind() == Kind::kDict)) {
+    Written item;
+    item.text = *text;
+    item.type = container->elements().back();
+    text = value(item, type);
+  }
   return text;
 }
 

@@ -214,6 +214,22 @@ inline ramet::Tensor encoder_layer(
   return norm_first ? x : norm2(x);
 }
 )"},
+      {"refuse", R"(/// What has no meaning here.
+template <class T> [[noreturn]] T refuse(const char* op, const char* what) {
+  throw ramet::NotImplementedError(std::string("[") + op + "] got a call, expected none: there are no " + what + " here");
+}
+)"},
+      {"check_metadata", R"(/// aten::_assert_tensor_metadata
+inline void check_metadata(const ramet::Tensor& t, ramet::OptionalIntArrayRef sizes,
+                           ramet::OptionalIntArrayRef strides,
+                           std::optional<ramet::ScalarType> dtype,
+                           std::optional<ramet::Device> device) {
+  if ((sizes && t.sizes() != *sizes) || (strides && t.strides() != *strides) ||
+      (dtype && t.scalar_type() != *dtype) || (device && t.device().type() != device->type()))
+    throw ramet::Error("[_assert_tensor_metadata] got a tensor of another size, stride, dtype or "
+                       "device, expected those of the export");
+}
+)"},
       {"tensor", R"(/// The sizes that nested lists have, and their numbers.
 template <class T, class Out>
 void take_numbers(const T& x, std::vector<int64_t>&, size_t, bool, std::vector<Out>& numbers) {

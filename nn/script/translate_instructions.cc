@@ -19,9 +19,13 @@ std::optional<std::string> FunctionWriter::value_text(size_t i) {
     case Code::kItem: {
       const Written from = operand(at, 0);
       if (from.constant || !from.type) break;
-      text = from.type->kind() == Kind::kTuple
-                 ? "std::get<" + std::to_string(at.extra) + ">(" + from.text + ")"
-                 : from.text + "[" + std::to_string(at.extra) + "]";
+      const bool tuple = from.type->kind() == Kind::kTuple;
+      if (!tuple && from.type->kind() != Kind::kList) break;
+      Written item;
+      item.type = from.type->element(tuple ? at.extra : 0);
+      item.text = tuple ? "std::get<" + std::to_string(at.extra) + ">(" + from.text + ")"
+                        : from.text + "[" + std::to_string(at.extra) + "]";
+      text = type ? words_.value(item, type) : item.text;
       break;
     }
     case Code::kList:

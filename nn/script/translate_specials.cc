@@ -80,10 +80,17 @@ constexpr Special kSpecial[] = {
     {"aten::to", "t*bb*", "a.tensor(0).to(a.dtype(1), a.truth(2), a.truth(3), a.may_format(4))"},
     {"aten::to", "t**bb*",
      "a.tensor(0).to(a.device(1), a.dtype(2), a.truth(3), a.truth(4), a.may_format(5))"},
+    {"aten::to", "toooobb*",
+     "a.tensor(0).to(a.options(1), a.truth(5), a.truth(6), a.may_format(7))"},
+    {"aten::to", "toobb",
+     "a.tensor(0).to(TensorOptions().device(a.may_device(1)).dtype(a.may_dtype(2)), a.truth(3), "
+     "a.truth(4))"},
+    {"aten::to", "tobb",
+     "a.tensor(0).to(TensorOptions().dtype(a.may_dtype(1)), a.truth(2), a.truth(3))"},
+    {"aten::_assert_tensor_metadata", "toooo*",
+     "python::check_metadata(a.tensor(0), a.may_integers(1), a.may_integers(2), a.may_dtype(3), "
+     "a.may_device(4))"},
     {"aten::contiguous", "t*", "a.tensor(0).contiguous(a.format(1))"},
-    {"aten::to", "t*?bb",
-     "a.tensor(0).to(ramet::TensorOptions().device(a.may_device(1)).dtype("
-     "a.may_dtype(2)), a.truth(3), a.truth(4))"},
     {"aten::floordiv", "rr", "std::floor(a.real(0) / a.real(1))"},
     {"aten::remainder", "rr", "python::remainder(a.real(0), a.real(1))"},
     {"aten::pow", "rr", "std::pow(a.real(0), a.real(1))"},

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "nn/script/module_internal.h"
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 #include "runtime/base/classic.h"
 
 namespace ramet::script {
@@ -207,8 +207,10 @@ std::string ModuleWriter::registrations(StructMembers& members,
       const std::string literal = value_of_attribute(members, i, has_tensor);
       declared.push_back(type + " " + name + (has_tensor ? ";" : " = " + literal + ";"));
       if (has_tensor) later += "    " + name + " = " + literal + ";\n";
-      else if (is_mutable(attribute.type, 0))
+      if (!has_tensor && is_mutable(attribute.type, 0)) {
+        note_copies(attribute.type);
         later += "    " + name + " = python::own(" + name + ");\n";
+      }
     }
   }
   for (const auto& [name, t] : members.constants) {
@@ -281,17 +283,19 @@ bool ModuleWriter::is_assigned(const Object& object) const {
   return false;
 }
 
-// What the file has in several places is one in the struct, too: tensors; lists, dictionaries and
-// objects that the code changes; modules whose attributes it assigns to.
+// What the file has in several places is one in the struct, too. So it is for tensors, for modules
+// whose attributes the code assigns to, and for other values that it changes.
 std::string ModuleWriter::shared_values() const {
   std::string text;
   std::map<const void*, std::string> known;  // the first path to a value
-  std::set<const Object*> replaced;
+  std::vector<std::string> replaced;         // paths whose modules are others by then
   const auto member = [&](const Object& object, size_t i) {
     return members_.at(&object)->names.at(object.info()->attributes[i].name);
   };
   const auto step = [&](const Object& object, size_t i) { return member(object, i) + "->"; };
   for_each_module(step, [&](const Object& object, const std::string& owner) {
+    for (const std::string& path : replaced)
+      if (owner.rfind(path, 0) == 0) return;
     for (size_t i = 0; i < object.slots.size(); ++i) {
       const IValue& value = object.slots[i];
       const ClassInfo::Attribute& attribute = object.info()->attributes[i];
@@ -309,9 +313,9 @@ std::string ModuleWriter::shared_values() const {
       if (tensor)
         text += "    " + owner + (attribute.parameter ? "set_own_parameter(" : "set_own_buffer(") +
                 cpp_text(attribute.name) + ", " + path + ");\n";
-      if (child)
-        text +=
-            "    " + owner + "replace_module(" + cpp_text(attribute.name) + ", " + path + ");\n";
+      if (!child) continue;
+      replaced.push_back(path + "->");
+      text += "    " + owner + "replace_module(" + cpp_text(attribute.name) + ", " + path + ");\n";
     }
   });
   return text;

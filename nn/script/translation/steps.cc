@@ -1,5 +1,5 @@
 // Branches and loops, read off a program's jumps.
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 namespace {

@@ -1,5 +1,5 @@
 // Operators of the language that have an expression of their own in translations.
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 namespace {
@@ -91,6 +91,13 @@ constexpr Special kSpecial[] = {
      "python::check_metadata(a.tensor(0), a.may_integers(1), a.may_integers(2), a.may_dtype(3), "
      "a.may_device(4))"},
     {"aten::contiguous", "t*", "a.tensor(0).contiguous(a.format(1))"},
+    {"aten::div", "nn", "a.real(0) / a.real(1)"},
+    {"aten::eq", "nn", "a.real(0) == a.real(1)"},
+    {"aten::ne", "nn", "a.real(0) != a.real(1)"},
+    {"aten::lt", "nn", "a.real(0) < a.real(1)"},
+    {"aten::le", "nn", "a.real(0) <= a.real(1)"},
+    {"aten::gt", "nn", "a.real(0) > a.real(1)"},
+    {"aten::ge", "nn", "a.real(0) >= a.real(1)"},
     {"aten::floordiv", "rr", "std::floor(a.real(0) / a.real(1))"},
     {"aten::remainder", "rr", "python::remainder(a.real(0), a.real(1))"},
     {"aten::pow", "rr", "std::pow(a.real(0), a.real(1))"},
@@ -173,6 +180,7 @@ constexpr Special kSpecial[] = {
     {"aten::Delete", "d*", "python::take(a.any(0), a.key(1))"},
     {"aten::clear", "d", "a.any(0).clear()"},
     {"aten::copy", "d", "a.any(0).copy()"},
+    {"aten::dict", "", "a.result()()"},
     {"aten::dict", "d", "a.any(0).copy()"},
     {"aten::dict", "l", "python::dict<a.result()>(a.any(0))"},
     {"aten::get", "d*", "python::get(a.any(0), a.key(1))"},

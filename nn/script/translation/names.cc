@@ -5,7 +5,7 @@
 #include <limits>
 #include <sstream>
 
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 #include "runtime/base/classic.h"
 #include "runtime/tensor/print.h"
 

@@ -1,6 +1,6 @@
 // Functions of lists and dictionaries that written code calls. A list is a std::vector, or a
 // ramet::List where the code changes lists of its type.
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 
@@ -21,7 +21,8 @@ template <class List> typename List::value_type item(const List& list, int64_t i
 }
 )"},
       {"set_item", R"(/// Python's list[i] = item.
-template <class T> void set_item(const ramet::List<T>& list, int64_t i, T item) {
+template <class T>
+void set_item(const ramet::List<T>& list, int64_t i, typename ramet::List<T>::value_type item) {
   list.set(python::place(i, list.size()), std::move(item));
 }
 )"},
@@ -45,7 +46,8 @@ template <class T> void extend(const ramet::List<T>& list, const ramet::List<T>&
 }
 )"},
       {"insert", R"(/// Python's list.insert(i, item).
-template <class T> void insert(const ramet::List<T>& list, int64_t i, T item) {
+template <class T>
+void insert(const ramet::List<T>& list, int64_t i, typename ramet::List<T>::value_type item) {
   const auto size = static_cast<int64_t>(list.size());
   std::vector<T> items = list.vec();
   items.insert(items.begin() + std::clamp<int64_t>(i < 0 ? i + size : i, 0, size),
@@ -118,6 +120,7 @@ inline bool equal(const ramet::Tensor& a, const ramet::Tensor& b) {
   return ramet::eq(a, b).is_nonzero();
 }
 template <class... T> bool equal(const std::tuple<T...>& a, const std::tuple<T...>& b);
+template <class T> bool equal(const ramet::List<T>& a, const ramet::List<T>& b);
 template <class T> bool equal(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
@@ -169,7 +172,8 @@ template <class List> int64_t index(const List& list, const typename List::value
 }
 )"},
       {"remove", R"(/// Python's list.remove(item).
-template <class T> void remove(const ramet::List<T>& list, const T& item) {
+template <class T>
+void remove(const ramet::List<T>& list, const typename ramet::List<T>::value_type& item) {
   python::pop(list, python::index(list, item));
 }
 )"},
@@ -259,22 +263,29 @@ inline std::vector<std::string> split(const std::string& text,
 }
 )"},
       {"take", R"(/// Python's dict.pop(key), and with another value where there is no such key.
-template <class K, class V> V take(const ramet::Dict<K, V>& dict, const K& key) {
-  V taken = dict.at(key);
+template <class Dict>
+typename Dict::mapped_type take(const Dict& dict, const typename Dict::key_type& key) {
+  typename Dict::mapped_type taken = dict.at(key);
   dict.erase(key);
   return taken;
 }
-template <class K, class V> V take(const ramet::Dict<K, V>& dict, const K& key, V otherwise) {
+template <class Dict>
+typename Dict::mapped_type take(const Dict& dict, const typename Dict::key_type& key,
+                                typename Dict::mapped_type otherwise) {
   return dict.contains(key) ? take(dict, key) : otherwise;
 }
 )"},
       {"get", R"(/// Python's dict.get(key), and with another value where there is no such key.
-template <class K, class V> V get(const ramet::Dict<K, V>& dict, const K& key, V otherwise) {
+template <class Dict>
+typename Dict::mapped_type get(const Dict& dict, const typename Dict::key_type& key,
+                               typename Dict::mapped_type otherwise) {
   return dict.contains(key) ? dict.at(key) : otherwise;
 }
-template <class K, class V>
-std::optional<V> get(const ramet::Dict<K, V>& dict, const K& key) {
-  return dict.contains(key) ? std::optional<V>(dict.at(key)) : std::nullopt;
+template <class Dict>
+std::optional<typename Dict::mapped_type> get(const Dict& dict,
+                                              const typename Dict::key_type& key) {
+  if (!dict.contains(key)) return std::nullopt;
+  return dict.at(key);
 }
 )"},
       {"update", R"(/// Python's dict.update(by), which may be the dictionary itself.
@@ -417,8 +428,13 @@ inline ramet::Tensor own(const ramet::Tensor& t) {
 template <class T> std::shared_ptr<T> own(const std::shared_ptr<T>& object) {
   return object ? object->copy() : object;
 }
+template <class T> std::vector<T> own(const std::vector<T>& list);
 template <class T> ramet::List<T> own(const ramet::List<T>& list);
+template <class T> std::optional<T> own(const std::optional<T>& value);
 template <class K, class V> ramet::Dict<K, V> own(const ramet::Dict<K, V>& dict);
+template <class... T> std::tuple<T...> own(const std::tuple<T...>& values) {
+  return std::apply([](const auto&... item) { return std::tuple<T...>{own(item)...}; }, values);
+}
 template <class T> std::vector<T> own(const std::vector<T>& list) {
   std::vector<T> made;
   for (const T& item : list) made.push_back(own(item));

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 
@@ -163,8 +163,10 @@ class Filler {
     const std::optional<std::string> argument = argument_text(reader, number);
     if (!argument || argument->empty()) return false;
     // A sign before it, a member or an operator after it.
-    const bool simple = argument->find(' ') == std::string::npos && argument->front() != '-' &&
-                        argument->front() != '*' && argument->front() != '!';
+    const bool text = argument->front() == '"' && argument->back() == '"';
+    const bool simple =
+        text || (argument->find(' ') == std::string::npos && argument->front() != '-' &&
+                 argument->front() != '*' && argument->front() != '!');
     const bool alone = (text_.empty() || text_.back() == '(' || ends_with(text_, ", ")) &&
                        i_ < e_.size() && (e_[i_] == ',' || e_[i_] == ')');
     text_ += simple || alone ? *argument : "(" + *argument + ")";

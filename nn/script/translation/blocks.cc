@@ -1,11 +1,11 @@
 // `with` blocks and fork() as C++.
 //
-// An object that PyTorch's own class makes for a block is a guard of C++, which stands in the place
-// of its creation, of __init__() and of __enter__(). Any other object keeps its methods: a guard
-// calls __exit__() on every way out.
+// PyTorch's own classes for blocks are guards of C++. A guard stands in the place of the object's
+// creation, of __init__() and of __enter__(). An object of another class keeps its methods. Then a
+// guard calls __exit__() on every way out.
 #include <algorithm>
 
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 namespace {

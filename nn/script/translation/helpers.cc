@@ -1,6 +1,6 @@
 // Small functions that written code calls: what Python does and C++ has no word for.
 #include "autograd/schema/arguments_internal.h"
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 namespace {
@@ -171,10 +171,13 @@ template <class F> class Leave {
   Leave(const Leave&) = delete;
   Leave& operator=(const Leave&) = delete;
   ~Leave() noexcept(false) {
-    if (std::uncaught_exceptions() == before_) return exit_();
-    try {
+    if (std::uncaught_exceptions() == before_) {
       exit_();
-    } catch (const std::exception&) {}
+    } else {
+      try {
+        exit_();
+      } catch (const std::exception&) {}
+    }
   }
 
  private:

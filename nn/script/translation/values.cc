@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "autograd/schema/arguments_internal.h"
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 namespace {
@@ -375,8 +375,7 @@ Text Words::literal(const IValue& constant, const TypePtr& type) const {
       const std::vector<ClassInfo::Attribute>& attributes = object->info()->attributes;
       for (size_t i = 0; i < attributes.size(); ++i)
         if (!item(object->slots[i], attributes[i].type)) return std::nullopt;
-      const std::string& made = structs.at(type->info());
-      return "std::make_shared<" + made + ">(" + made + "{" + list + "})";
+      return structs.at(type->info()) + "::with(" + list + ")";
     }
     default: return std::nullopt;
   }

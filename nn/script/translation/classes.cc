@@ -1,7 +1,7 @@
 // What a translation needs to know of the whole code, plain classes, and hooks.
 #include <algorithm>
 
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 namespace {
@@ -43,7 +43,7 @@ void ModuleWriter::find_classes() {
     plain_[info.get()] = &members;
     members.info = info.get();
     members.name = cpp_name(last_part(info->name), taken_);
-    members.taken.insert({"copy", "shared_from_this", "python", members.name});
+    members.taken.insert({"copy", "with", "made", "shared_from_this", "python", members.name});
     for (const ClassInfo::Attribute& attribute : info->attributes)
       (void)member_name(members, attribute.name);
     for (const auto& method : info->methods)
@@ -91,6 +91,13 @@ void ModuleWriter::find_changes(ScriptFunction& function, std::vector<ScriptFunc
         words.changed.insert(type->text());
     }
   }
+}
+
+// Plain classes in a type, whose objects clones copy.
+void ModuleWriter::note_copies(const TypePtr& type) {
+  if (const ClassInfo* const info = type->info(); info && copied_.insert(info).second)
+    for (const ClassInfo::Attribute& attribute : info->attributes) note_copies(attribute.type);
+  for (const TypePtr& element : type->elements()) note_copies(element);
 }
 
 // The value that the file has for an attribute. Tensors in it are buffers of the module.
@@ -142,7 +149,7 @@ std::string ModuleWriter::plain_structs() {
       more = true;
       named_.insert(members->info);
       const std::string bodies = methods_of(*members, false);
-      std::string fields, copies;
+      std::string fields, copies, parameters, values;
       for (const ClassInfo::Attribute& attribute : members->info->attributes) {
         const std::string type = words.type(attribute.type);
         const std::string name = member_name(*members, attribute.name);
@@ -153,6 +160,8 @@ std::string ModuleWriter::plain_structs() {
                                      " is no type of C++ here",
                                  members->info->name);
         fields += "  " + type + " " + name + "{};\n";
+        parameters += (parameters.empty() ? "" : ", ") + type + " its_" + name;
+        values += "    made->" + name + " = std::move(its_" + name + ");\n";
         if (is_mutable(attribute.type, 0))
           copies += "    made->" + name + " = python::own(" + name + ");\n";
       }
@@ -160,9 +169,15 @@ std::string ModuleWriter::plain_structs() {
       std::string text = "/// " + in_comment(members->info->name) + ".\nstruct " + members->name +
                          (shares ? " : std::enable_shared_from_this<" + members->name + ">" : "") +
                          " {\n" + methods_of(*members, true) + fields;
-      text += "  /// For clones of a module that holds one.\n  std::shared_ptr<" + members->name +
-              "> copy() const {\n    auto made = std::make_shared<" + members->name +
-              ">(*this);\n" + copies + "    return made;\n  }\n};\n\n";
+      const std::string make = "    auto made = std::make_shared<" + members->name + ">(";
+      const std::string shared = "std::shared_ptr<" + members->name + ">";
+      if (all.find(words.structs.at(members->info) + "::with(") != std::string::npos)
+        text += "\n  /// As in the file.\n  static " + shared + " with(" + parameters + ") {\n" +
+                make + ");\n" + values + "    return made;\n  }\n";
+      if (copied_.count(members->info) != 0)
+        text += "  /// For a clone of the module that holds it.\n  " + shared +
+                " copy() const {\n" + make + "*this);\n" + copies + "    return made;\n  }\n";
+      text += "};\n\n";
       all += text + bodies;
       texts[members->info] = text;
     }

@@ -8,6 +8,12 @@
 // code that the interpreter runs, and gives the same bits. What has no such expression is a
 // problem; all of them are one Error. A struct is written for each object, the innermost first. Two
 // objects with the same text share one: the twelve blocks of a model are one struct.
+//
+// A list of the language is shared by its names, and a std::vector is copied. So a list type that
+// some code changes is a ramet::List; all others are vectors. This is decided by types: a changed
+// list has the same static type under each of its names. A dictionary is always a ramet::Dict. An
+// object of a plain class is a struct in a std::shared_ptr. What Python does and C++ has no
+// word for is a function of the namespace `python`, which the header defines where it is called.
 #pragma once
 #include <functional>
 #include <map>
@@ -213,9 +219,8 @@ class ModuleWriter {
   /// The values of the written structs' tensors, by their names in the state dict.
   OrderedDict<std::string, Tensor> tensors() const;
 
-  /// For FunctionWriter. The members of a module, and of a plain class; the name of a function that
-  /// is called on an object, or of one outside of classes. All are written when they are first
-  /// named.
+  /// For FunctionWriter: the members of a module and of a plain class, and names of functions. A
+  /// function is written when its name is first asked for.
   StructMembers& members_of(const std::shared_ptr<Object>& object);
   StructMembers* members_of(const ClassInfo* info);
   std::string method_name(StructMembers& members, ScriptFunction& function);
@@ -243,6 +248,7 @@ class ModuleWriter {
   void write_functions();
   void write_hooked_forward(StructMembers& root);
   std::string struct_of(StructMembers& members);
+  void note_copies(const TypePtr& type);
   std::string plain_structs();
   std::string methods_of(StructMembers& members, bool declared) const;
   std::string registrations(StructMembers& members, std::vector<std::string>& declared);
@@ -261,7 +267,8 @@ class ModuleWriter {
   std::map<const Object*, StructMembers*> members_;
   std::vector<std::unique_ptr<StructMembers>> classes_;  // plain ones
   std::map<const ClassInfo*, StructMembers*> plain_;
-  std::set<const ClassInfo*> named_;  // plain classes that the code uses
+  std::set<const ClassInfo*> copied_;  // those with a copy()
+  std::set<const ClassInfo*> named_;   // plain classes that the code uses
   std::vector<Waiting> waiting_;
   std::map<const ScriptFunction*, std::string> functions_;
   std::map<const ScriptFunction*, Listing> listings_;

@@ -1,6 +1,6 @@
 // Layers with their statistics, packed sequences, and tensors of numbers, for written code. They
 // are what autograd/schema has for these operators.
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 
@@ -236,6 +236,12 @@ void take_numbers(const T& x, std::vector<int64_t>&, size_t, bool, std::vector<O
   if constexpr (std::is_same_v<T, ramet::Tensor>) numbers.push_back(x.item().template to<Out>());
   else numbers.push_back(static_cast<Out>(x));
 }
+template <class T, class Out>
+void take_numbers(const std::vector<T>& x, std::vector<int64_t>& sizes, size_t depth, bool first,
+                  std::vector<Out>& numbers);
+template <class T, class Out>
+void take_numbers(const ramet::List<T>& x, std::vector<int64_t>& sizes, size_t depth, bool first,
+                  std::vector<Out>& numbers);
 template <class List, class Out>
 void take_items(const List& list, std::vector<int64_t>& sizes, size_t depth, bool first,
                 std::vector<Out>& numbers) {

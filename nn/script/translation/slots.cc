@@ -1,7 +1,7 @@
 // Which values of a function are variables of C++, how they are named, and where they are declared.
 #include <algorithm>
 
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 

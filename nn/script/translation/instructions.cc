@@ -1,5 +1,5 @@
 // What one instruction computes, as an expression of C++.
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 

@@ -1,7 +1,7 @@
 // One function as C++: its statements.
 #include <algorithm>
 
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 
@@ -58,6 +58,12 @@ bool FunctionWriter::prepare() {
 std::string FunctionWriter::write(const std::string& name) {
   if (self_) taken_ = self_->taken;
   taken_.insert("python");
+  // Of tensors in lists and tuples of the code.
+  if (self_ && self_->object)
+    words_.tensor_name = [this](const Tensor& t) {
+      return t.defined() ? self_->constant_name(t) : std::string("ramet::Tensor()");
+    };
+  else words_.tensor_name = nullptr;
   if (!prepare()) return "";
   const size_t first = self_ ? 1 : 0;
   for (size_t i = first; i < function_.parameters.size(); ++i) {

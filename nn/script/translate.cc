@@ -37,7 +37,8 @@ constexpr const char* kModuleNames[] = {"forward",
                                         "as",
                                         "state_dict",
                                         "push_back",
-                                        "parameters_"};
+                                        "parameters_",
+                                        "share"};
 
 /// Has the file it in evaluation mode?
 bool is_evaluated(const Object& object) {
@@ -229,8 +230,17 @@ std::string ModuleWriter::struct_of(StructMembers& members) {
   const bool is_root = members.object == root_;
   std::vector<std::string> declared;
   std::string body = "  void reset() override {\n" + registrations(members, declared);
-  if (is_root) body += shared_values();
+  const std::string shared = is_root ? shared_values() : "";
+  if (!shared.empty()) body += "    share();\n";
   body += "  }\n";
+  // A clone copies each child by itself.
+  if (!shared.empty())
+    body += "  /// What the file has in several places is one here, too.\n  void share() {\n" +
+            shared +
+            "  }\n  std::shared_ptr<ramet::nn::Module> clone(\n      const "
+            "std::optional<ramet::Device>& device = std::nullopt) const override {\n"
+            "    auto made = Cloneable::clone(device);\n    static_cast<" +
+            name_ + "&>(*made).share();\n    return made;\n  }\n";
   std::reverse(members.methods.begin(), members.methods.end());
   for (const auto& method : members.methods) body += "\n" + method.second;
   if (!declared.empty()) body += "\n";

@@ -100,11 +100,15 @@ void ModuleWriter::note_copies(const TypePtr& type) {
   for (const TypePtr& element : type->elements()) note_copies(element);
 }
 
-// The value that the file has for an attribute. Tensors in it are buffers of the module.
+// The value that the file has for an attribute. Tensors in it are the module's, or buffers.
 std::string ModuleWriter::value_of_attribute(StructMembers& members, size_t i, bool& has_tensor) {
   const ClassInfo::Attribute& attribute = members.info->attributes[i];
   words.tensor_name = [&](const Tensor& t) {
     has_tensor = true;
+    // One of the module's own: an LSTM has a list of its weights.
+    for (size_t k = 0; k < members.object->slots.size(); ++k)
+      if (const IValue& own = members.object->slots[k]; own.isTensor() && own.toTensor().is_same(t))
+        return member_name(members, members.info->attributes[k].name);
     return t.defined() ? members.constant_name(t) : std::string("ramet::Tensor()");
   };
   Written constant;

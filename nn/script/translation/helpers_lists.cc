@@ -113,48 +113,48 @@ inline std::vector<int64_t> range(int64_t n) {
   return made;
 }
 )"},
-      {"equal",
+      {"equals",
        R"(/// Python's a == b: of lists and tuples item by item, of tensors by their only element.
-template <class T> bool equal(const T& a, const T& b) { return a == b; }
-inline bool equal(const ramet::Tensor& a, const ramet::Tensor& b) {
+template <class T> bool equals(const T& a, const T& b) { return a == b; }
+inline bool equals(const ramet::Tensor& a, const ramet::Tensor& b) {
   return ramet::eq(a, b).is_nonzero();
 }
-template <class... T> bool equal(const std::tuple<T...>& a, const std::tuple<T...>& b);
-template <class T> bool equal(const ramet::List<T>& a, const ramet::List<T>& b);
-template <class T> bool equal(const std::vector<T>& a, const std::vector<T>& b) {
+template <class... T> bool equals(const std::tuple<T...>& a, const std::tuple<T...>& b);
+template <class T> bool equals(const ramet::List<T>& a, const ramet::List<T>& b);
+template <class T> bool equals(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (!equal(static_cast<const T&>(a[i]), static_cast<const T&>(b[i]))) return false;
+    if (!equals(static_cast<const T&>(a[i]), static_cast<const T&>(b[i]))) return false;
   return true;
 }
-template <class T> bool equal(const ramet::List<T>& a, const ramet::List<T>& b) {
-  return a.is(b) || equal(a.vec(), b.vec());
+template <class T> bool equals(const ramet::List<T>& a, const ramet::List<T>& b) {
+  return a.is(b) || equals(a.vec(), b.vec());
 }
 template <class... T, size_t... I>
-bool equal(const std::tuple<T...>& a, const std::tuple<T...>& b, std::index_sequence<I...>) {
-  return (equal(std::get<I>(a), std::get<I>(b)) && ...);
+bool equals(const std::tuple<T...>& a, const std::tuple<T...>& b, std::index_sequence<I...>) {
+  return (equals(std::get<I>(a), std::get<I>(b)) && ...);
 }
-template <class... T> bool equal(const std::tuple<T...>& a, const std::tuple<T...>& b) {
-  return equal(a, b, std::index_sequence_for<T...>());
+template <class... T> bool equals(const std::tuple<T...>& a, const std::tuple<T...>& b) {
+  return equals(a, b, std::index_sequence_for<T...>());
 }
 )"},
-      {"less",
+      {"precedes",
        R"(/// The order of sort(): numbers, texts, tensors of one element, tuples item by item.
-template <class T> bool less(const T& a, const T& b) { return a < b; }
-inline bool less(const ramet::Tensor& a, const ramet::Tensor& b) {
+template <class T> bool precedes(const T& a, const T& b) { return a < b; }
+inline bool precedes(const ramet::Tensor& a, const ramet::Tensor& b) {
   return a.item().toDouble() < b.item().toDouble();
 }
 template <size_t I = 0, class... T>
-bool less(const std::tuple<T...>& a, const std::tuple<T...>& b) {
+bool precedes(const std::tuple<T...>& a, const std::tuple<T...>& b) {
   if constexpr (I == sizeof...(T)) return false;
-  else if (!python::equal(std::get<I>(a), std::get<I>(b))) return less(std::get<I>(a), std::get<I>(b));
-  else return less<I + 1>(a, b);
+  else if (!python::equals(std::get<I>(a), std::get<I>(b))) return precedes(std::get<I>(a), std::get<I>(b));
+  else return precedes<I + 1>(a, b);
 }
 )"},
       {"find", R"(/// The place of an item, or -1.
 template <class List> int64_t find(const List& list, const typename List::value_type& item) {
   for (size_t i = 0; i < list.size(); ++i)
-    if (python::equal(static_cast<const typename List::value_type&>(list[i]), item))
+    if (python::equals(static_cast<const typename List::value_type&>(list[i]), item))
       return static_cast<int64_t>(i);
   return -1;
 }
@@ -180,7 +180,7 @@ void remove(const ramet::List<T>& list, const typename ramet::List<T>::value_typ
       {"count", R"(/// Python's list.count(item).
 template <class List> int64_t count(const List& list, const typename List::value_type& item) {
   int64_t n = 0;
-  for (const typename List::value_type& each : list) n += python::equal(each, item) ? 1 : 0;
+  for (const typename List::value_type& each : list) n += python::equals(each, item) ? 1 : 0;
   return n;
 }
 )"},
@@ -188,7 +188,7 @@ template <class List> int64_t count(const List& list, const typename List::value
 template <class List> List sorted(const List& list, bool reverse = false) {
   std::vector<typename List::value_type> items(list.begin(), list.end());
   std::stable_sort(items.begin(), items.end(), [&](const auto& a, const auto& b) {
-    return reverse ? python::less(b, a) : python::less(a, b);
+    return reverse ? python::precedes(b, a) : python::precedes(a, b);
   });
   List made;
   for (const auto& item : items) made.push_back(item);
@@ -205,7 +205,7 @@ template <class List> typename List::value_type smallest(const List& list) {
   if (list.empty()) throw ramet::Error("[min] got an empty list, expected one with items");
   typename List::value_type best = list[0];
   for (const typename List::value_type& item : list)
-    if (python::less(item, best)) best = item;
+    if (python::precedes(item, best)) best = item;
   return best;
 }
 )"},
@@ -214,7 +214,7 @@ template <class List> typename List::value_type largest(const List& list) {
   if (list.empty()) throw ramet::Error("[max] got an empty list, expected one with items");
   typename List::value_type best = list[0];
   for (const typename List::value_type& item : list)
-    if (python::less(best, item)) best = item;
+    if (python::precedes(best, item)) best = item;
   return best;
 }
 )"},
@@ -323,37 +323,37 @@ template <class List, class K, class V> List items(const ramet::Dict<K, V>& dict
   return made;
 }
 )"},
-      {"any", R"(/// A value as one of any type. A list or dictionary becomes another one.
-inline ramet::IValue any(ramet::IValue value) { return value; }
-template <class T> ramet::IValue any(const std::optional<T>& value);
-template <class... T> ramet::IValue any(const std::tuple<T...>& values);
-template <class K, class V> ramet::IValue any(const ramet::Dict<K, V>& dict);
-template <class T> ramet::IValue any(const ramet::List<T>& list);
-template <class T> ramet::IValue any(const std::vector<T>& list) {
+      {"as_any", R"(/// A value as one of any type. A list or dictionary becomes another one.
+inline ramet::IValue as_any(ramet::IValue value) { return value; }
+template <class T> ramet::IValue as_any(const std::optional<T>& value);
+template <class... T> ramet::IValue as_any(const std::tuple<T...>& values);
+template <class K, class V> ramet::IValue as_any(const ramet::Dict<K, V>& dict);
+template <class T> ramet::IValue as_any(const ramet::List<T>& list);
+template <class T> ramet::IValue as_any(const std::vector<T>& list) {
   if constexpr (std::is_constructible_v<ramet::IValue, ramet::List<T>>) {
     return ramet::List<T>(list);
   } else {
     ramet::IValue::GenericList made;
-    for (const auto& item : list) made.push_back(any(item));
+    for (const auto& item : list) made.push_back(as_any(item));
     return made;
   }
 }
-template <class T> ramet::IValue any(const ramet::List<T>& list) {
+template <class T> ramet::IValue as_any(const ramet::List<T>& list) {
   if constexpr (std::is_constructible_v<ramet::IValue, ramet::List<T>>) return list;
-  else return any(list.vec());
+  else return as_any(list.vec());
 }
-template <class T> ramet::IValue any(const std::optional<T>& value) {
-  return value ? any(*value) : ramet::IValue();
+template <class T> ramet::IValue as_any(const std::optional<T>& value) {
+  return value ? as_any(*value) : ramet::IValue();
 }
-template <class K, class V> ramet::IValue any(const ramet::Dict<K, V>& dict) {
+template <class K, class V> ramet::IValue as_any(const ramet::Dict<K, V>& dict) {
   ramet::IValue::GenericDict made;
-  for (const auto& entry : dict) made.insert_or_assign(entry.key(), any(entry.value()));
+  for (const auto& entry : dict) made.insert_or_assign(entry.key(), as_any(entry.value()));
   return made;
 }
-template <class... T> ramet::IValue any(const std::tuple<T...>& values) {
+template <class... T> ramet::IValue as_any(const std::tuple<T...>& values) {
   return std::apply(
       [](const auto&... item) {
-        return ramet::IValue(ramet::IValue::Tuple::create({any(item)...}));
+        return ramet::IValue(ramet::IValue::Tuple::create({as_any(item)...}));
       },
       values);
 }

@@ -287,7 +287,7 @@ Text Words::any(const Written& value) const {
     case Kind::kClass:
     case Kind::kEnum:
     case Kind::kFuture: return std::nullopt;
-    default: return "python::any(" + value.text + ")";
+    default: return "python::as_any(" + value.text + ")";
   }
 }
 

@@ -358,29 +358,4 @@ std::optional<std::string> Words::call(const Operator& op, const std::vector<Wri
   return text;
 }
 
-std::vector<std::string> words_of_expressions() {
-  std::set<std::string> found;
-  const auto add = [&](std::string_view e) {
-    for (size_t i = 0; i < e.size();) {
-      if (e[i] == '"') {
-        i = e.find('"', i + 1) + 1;
-        continue;
-      }
-      const size_t begin = i;
-      while (i < e.size() && in_word(e[i])) ++i;
-      const std::string_view w = e.substr(begin, i - begin);
-      if (w.empty()) ++i;
-      else if (w[0] > '9' && w != "a" && w != "ramet" && !names_member(e.substr(0, begin)) &&
-               !is_among(kPlain, w) && !is_among(kOwn, w))
-        found.emplace(w);
-    }
-  };
-  for (const std::string& name : operator_names())
-    for (const Operator* op : operators_named(name)) {
-      const Special* const special = special_of(*op);
-      add(special ? special->expression : std::string_view(op->expression));
-    }
-  return {found.begin(), found.end()};
-}
-
 }  // namespace ramet::script

@@ -136,9 +136,6 @@ struct StructMembers {
   std::string constant_name(const Tensor& t);
 };
 
-/// Words of expressions that translations take from the namespace ramet.
-RAMET_API std::vector<std::string> words_of_expressions();
-
 class ModuleWriter;
 
 /// Writes one function.

@@ -69,8 +69,9 @@ void ScriptModule::to_object() const {
     if (!slot.buffer && holds_shards()) continue;
     const Tensor& t = registered(slot);
     IValue& value = object.slots[slot.slot];
-    if (value.isTensor() ? !value.toTensor().is_same(t) : t.defined())
-      value = t.defined() ? IValue(t) : IValue();
+    if (value.isTensor() ? value.toTensor().is_same(t) : !t.defined()) continue;
+    if (t.defined()) value = t;
+    else value = IValue();
   }
   if (training_ >= 0) {
     IValue& value = object.slots[static_cast<size_t>(training_)];

@@ -441,6 +441,40 @@ class Named(nn.Module):
         return y * mask * self.steps + self.total
 
 
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.k = nn.Parameter(torch.ones(2)), 3
+        self.register_buffer("b", torch.zeros(2))
+
+    def forward(self, x):
+        return x * self.w + self.b + self.k
+
+
+class Frozen(nn.Module):
+    """For freeze(): what forward() changes, what only another method uses, constants of all kinds."""
+
+    size: Final[int]
+
+    def __init__(self):
+        super().__init__()
+        self.sub, self.unused = Part(), Part()
+        self.n, self.size, self.names, self.calls = 2, 7, ["a", "b"], 0
+        self.register_buffer("count", torch.zeros(1))
+        self.ml = nn.ModuleList([Part()])
+
+    def forward(self, x):
+        self.count.add_(1)
+        self.calls += 1
+        for m in self.ml:
+            x = m(x)
+        return self.sub(x) * self.n + self.size
+
+    @torch.jit.export
+    def other(self, x):
+        return self.unused(x)
+
+
 def pack(path):
     """Deflates an archive's entries: the folder stays small. Both libraries read such files."""
     with zipfile.ZipFile(path) as old:
@@ -488,6 +522,7 @@ def main():
     add("hooked", hooked(), [torch.randn(2, 3)])
     add("blocks", Blocks(), [torch.randn(2, 3), 2])
     torch.jit.save(torch.jit.script(Named().eval()), str(HERE / "named.pt"))
+    torch.jit.save(torch.jit.script(Frozen()), str(HERE / "frozen.pt"))
     torch.save(rows, HERE / "values.pt")
     for path in HERE.glob("*.pt"):
         if path.name not in AS_WRITTEN:

@@ -11,6 +11,7 @@
 #include <ostream>
 
 #include "nn/script/module_internal.h"
+#include "nn/script/moved_internal.h"
 
 namespace ramet::script {
 
@@ -69,8 +70,10 @@ void ScriptModule::to_object() const {
     if (!slot.buffer && holds_shards()) continue;
     const Tensor& t = registered(slot);
     IValue& value = object.slots[slot.slot];
-    if (value.isTensor() ? !value.toTensor().is_same(t) : t.defined())
-      value = t.defined() ? IValue(t) : IValue();
+    if (value.isTensor() ? value.toTensor().is_same(t) : !t.defined()) continue;
+    IValue now;
+    if (t.defined()) now = t;
+    value = std::move(now);
   }
   if (training_ >= 0) {
     IValue& value = object.slots[static_cast<size_t>(training_)];
@@ -97,8 +100,26 @@ void ScriptModule::from_object() {
     if (auto* below = dynamic_cast<ScriptModule*>(child.value().get())) below->from_object();
 }
 
+// The first tensor's device. Null where there is no tensor.
+std::optional<Device> ScriptModule::place() const {
+  for (const Slot& slot : slots_)
+    if (const Tensor& t = registered(slot); t.defined()) return t.device();
+  for (const auto& child : own_children())
+    if (const auto* below = dynamic_cast<const ScriptModule*>(child.value().get()))
+      if (const auto found = below->place()) return found;
+  return std::nullopt;
+}
+
+// Note [Moved modules]
+std::optional<Move> ScriptModule::moved() const {
+  const Device home = jit::ModuleAccess::loaded(module_).object->unit()->home;
+  const auto here = place();
+  return here && *here != home ? std::optional(Move{home, *here}) : std::nullopt;
+}
+
 IValue ScriptModule::run(std::vector<IValue> inputs) {
   to_object();
+  const MoveGuard guard(moved());
   IValue result = module_(std::move(inputs));
   from_object();
   return result;
@@ -138,6 +159,7 @@ bool ScriptModule::maps_tensor() const {
 IValue ScriptModule::run_method(const std::string& name, std::vector<IValue> inputs) {
   const jit::Method method = module_.get_method(name);
   to_object();
+  const MoveGuard guard(moved());
   IValue result = method(std::move(inputs));
   from_object();
   return result;

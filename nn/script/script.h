@@ -7,8 +7,8 @@
 // numbers, texts and lists. ramet::script::load() gives a module like any other: optimizers, state
 // dicts, replicas, clones and captures work with it. ramet::jit has LibTorch's names.
 //
-// Read are the zip formats 3 to 10, and .pt2 files of PyTorch 2.5 to 2.15. Formats 1 and 2, files for
-// mobile (.ptl), quantised tensors and custom C++ classes are refused by name.
+// Read are the zip formats 3 to 10, and .pt2 files of PyTorch 2.5 to 2.15. Formats 1 and 2, files
+// for mobile (.ptl), quantised tensors and custom C++ classes are refused by name.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +33,7 @@ class Object;
 struct ArchiveTexts;
 struct ScriptFunction;
 struct LoadedModule;
+struct Move;
 
 /// What a file may ask for before loading or running it is an Error, and where its tensors go.
 struct LoadOptions {
@@ -188,8 +189,9 @@ using Method = jit::Method;
 using ExtraFilesMap = jit::ExtraFilesMap;
 }  // namespace script
 
-/// Loads a file of torch.jit.save(), torch.export.save() or script::Module::save(). Every method of the module is
-/// compiled; one Error lists all that this library lacks, with the Python file and line.
+/// Loads a file of torch.jit.save(), torch.export.save() or script::Module::save(). Every method of
+/// the module is compiled; one Error lists all that this library lacks, with the Python file and
+/// line.
 RAMET_API Module load(const std::string& path, std::optional<Device> device = std::nullopt);
 RAMET_API Module load(std::istream& in, std::optional<Device> device = std::nullopt);
 RAMET_API Module load(std::shared_ptr<ReadAdapter> in, std::optional<Device> device = std::nullopt);
@@ -217,9 +219,9 @@ namespace script {
 
 /// A TorchScript module as an nn::Module. Its parameters and buffers are registered under their
 /// names, and its modules as children. The code runs with the tensors that are registered: it may
-/// be trained, moved, cloned, replicated and captured. Constants in the code stay on the device of
-/// load(). Where the code assigns to a buffer, the new
-/// tensor is registered.
+/// be trained, moved, cloned, replicated and captured. Devices and tensors in the code that are on
+/// the device of load() follow the module's first tensor. Where the code assigns to a buffer, the
+/// new tensor is registered.
 class RAMET_API ScriptModule : public nn::Module {
  public:
   explicit ScriptModule(const jit::Module& module);
@@ -259,6 +261,8 @@ class RAMET_API ScriptModule : public nn::Module {
   void build(Made& made);
   IValue run(std::vector<IValue> inputs);
   static Tensor tensor_of(const IValue& value);
+  std::optional<Device> place() const;
+  std::optional<Move> moved() const;
   void to_object() const;
   void from_object();
   const Tensor& registered(const Slot& slot) const;

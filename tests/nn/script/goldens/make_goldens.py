@@ -441,6 +441,30 @@ class Named(nn.Module):
         return y * mask * self.steps + self.total
 
 
+class Placed(nn.Module):
+    """A device and a tensor that tracing makes constants of the code."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([0.5, 2.0, -1.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.arange(3, device=torch.device("cpu")) + self.weight * torch.tensor([1.0, 2.0, 4.0])
+
+
+class WithDevice(nn.Module):
+    def __init__(self, traced):
+        super().__init__()
+        self.traced = traced
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.traced(x)
+
+    @torch.jit.export
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+
 def pack(path):
     """Deflates an archive's entries: the folder stays small. Both libraries read such files."""
     with zipfile.ZipFile(path) as old:
@@ -488,6 +512,7 @@ def main():
     add("hooked", hooked(), [torch.randn(2, 3)])
     add("blocks", Blocks(), [torch.randn(2, 3), 2])
     torch.jit.save(torch.jit.script(Named().eval()), str(HERE / "named.pt"))
+    torch.jit.save(torch.jit.script(WithDevice(torch.jit.trace(Placed(), (torch.randn(2, 3),)))), str(HERE / "placed.pt"))
     torch.save(rows, HERE / "values.pt")
     for path in HERE.glob("*.pt"):
         if path.name not in AS_WRITTEN:

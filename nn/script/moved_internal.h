@@ -3,9 +3,9 @@
 // Note [Moved modules]
 // A text names devices, and has tensors that tracing found: constants of its programs, on the
 // device of load(). A ScriptModule may be on another device: after to(), or as a replica. Then
-// constants on the device of load() mean the device where the module is. Programs are shared by all
-// replicas and never change, so a frame reads its constants from a copy for that device. Where no
-// module was moved this costs one comparison a call of a function.
+// constants on the device of load() mean the device where the module is, and so do attributes.
+// Programs are shared by all replicas and never change. So a frame reads its constants from a copy
+// for that device. Where no module was moved this costs one comparison a call of a function.
 #pragma once
 #include <map>
 #include <memory>

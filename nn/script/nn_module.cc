@@ -51,6 +51,8 @@ void ScriptModule::build(Made& made) {
       register_module(attribute.name, known);
     } else if (attribute.name == "training" && value.isBool()) {
       training_ = static_cast<int64_t>(i);
+    } else if (value.isDevice() && value.toDevice() == loaded.object->unit()->home) {
+      devices_.push_back(i);
     }
   }
   // Of this module alone: each has its own.
@@ -64,7 +66,9 @@ const Tensor& ScriptModule::registered(const Slot& slot) const {
   return slot.buffer ? own_buffers()[slot.place].value() : own_parameters()[slot.place].value();
 }
 
-void ScriptModule::to_object() const {
+void ScriptModule::to_object() const { to_object(place()); }
+
+void ScriptModule::to_object(const std::optional<Device>& here) const {
   Object& object = *jit::ModuleAccess::loaded(module_).object;
   for (const Slot& slot : slots_) {
     if (!slot.buffer && holds_shards()) continue;
@@ -75,12 +79,17 @@ void ScriptModule::to_object() const {
     if (t.defined()) now = t;
     value = std::move(now);
   }
+  for (const size_t slot : devices_) {
+    IValue& value = object.slots[slot];
+    if (here && value.isDevice() && value.toDevice() != *here) value = *here;
+  }
   if (training_ >= 0) {
     IValue& value = object.slots[static_cast<size_t>(training_)];
     if (value.toBool() != is_training()) value = is_training();
   }
   for (const auto& child : own_children())
-    if (auto* below = dynamic_cast<const ScriptModule*>(child.value().get())) below->to_object();
+    if (auto* below = dynamic_cast<const ScriptModule*>(child.value().get()))
+      below->to_object(here);
 }
 
 void ScriptModule::from_object() {
@@ -178,6 +187,7 @@ const jit::Module& ScriptModule::script() const {
 
 void ScriptModule::take_flags(const ScriptModule& source) {
   copy_flags_from(source);
+  devices_ = source.devices_;
   for (const auto& buffer : own_buffers())
     set_buffer_policy(buffer.key(), source.buffer_policy(buffer.key()));
   for (size_t i = 0; i < own_children().size(); ++i) {

@@ -285,6 +285,10 @@ TEST(ScriptNnModule, ConstantsOfTheCodeFollowTheModule) {
     EXPECT_EQ(there.device(), other);
     EXPECT_TRUE(there.to(kCPU).equal(y));
     EXPECT_EQ(copy->run_method("device", {}).toDevice(), other);
+    EXPECT_EQ(copy->run_method("attribute", {}).toDevice(), other);
+    const auto again = std::dynamic_pointer_cast<script::ScriptModule>(copy->clone());
+    again->to(Device(kCPU, 2));
+    EXPECT_EQ(again->run_method("attribute", {}).toDevice(), Device(kCPU, 2));
     EXPECT_TRUE(net->forward(x).equal(y));
     net->to(other);
     EXPECT_TRUE(net->forward(x.to(other)).to(kCPU).equal(y));

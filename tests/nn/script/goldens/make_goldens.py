@@ -456,6 +456,7 @@ class WithDevice(nn.Module):
     def __init__(self, traced):
         super().__init__()
         self.traced = traced
+        self.place = torch.device("cpu")
 
     def forward(self, x: Tensor) -> Tensor:
         return self.traced(x)
@@ -463,6 +464,10 @@ class WithDevice(nn.Module):
     @torch.jit.export
     def device(self) -> torch.device:
         return torch.device("cpu")
+
+    @torch.jit.export
+    def attribute(self) -> torch.device:
+        return self.place
 
 
 def pack(path):

@@ -140,7 +140,7 @@ def main(folder, name):
             low = computed(model, net, drawn, torch.float32)
             values["draws"].append({"inputs": drawn, "outputs": outputs, "grads": grads, "buffers": buffers})
             errors.append((error(low[0], outputs), error([low[1][n] for n in grads], list(grads.values()))))
-        # Where float32 moves a value over a corner of ReLU, gradients jump: so the least of several inputs tells how exact it is.
+        # Where float32 moves a value over a corner of ReLU, gradients jump: so the least of several inputs shows how exact it is.
         values["error32"] = {"outputs": min(e[0] for e in errors), "grads": min(e[1] for e in errors), "most": max(e[1] for e in errors)}
         values.update(losses=trained(model, net, inputs, torch.float64), losses32=trained(model, net, inputs, torch.float32))
     for kind in zoo.KINDS:

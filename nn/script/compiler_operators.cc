@@ -156,6 +156,13 @@ Value FunctionCompiler::listed(const Value& value, size_t offset) {
                     static_cast<uint32_t>(program_->changes.size() - 1), value.type, offset);
 }
 
+// The device of that name; nothing where there is no such kind, which is an Error of the call.
+static std::optional<Device> device_named(const std::string& name) {
+  try {
+    return Device(name);
+  } catch (const Error&) { return std::nullopt; }
+}
+
 // What needs no operator, or has no schema.
 std::optional<Value> FunctionCompiler::call_special_operator(const std::string& name,
                                                              const std::vector<Argument>& arguments,
@@ -171,9 +178,11 @@ std::optional<Value> FunctionCompiler::call_special_operator(const std::string& 
       if (value.type->kind() == TypeKind::kOptional) value.type = value.type->element();
       return value;
     }
-    if (name == "aten::device" && unit_.device && known && known->isString() &&
-        !(unit_.cpu_is_host && known->toStringRef() == "cpu"))
-      return constant(*unit_.device, Type::of(TypeKind::kDevice));
+    if (name == "aten::device" && known && known->isString() &&
+        !(unit_.cpu_is_host && known->toStringRef() == "cpu")) {
+      if (const auto device = unit_.device ? unit_.device : device_named(known->toStringRef()))
+        return constant(*device, Type::of(TypeKind::kDevice));
+    }
   }
   const bool equal = name == "aten::eq" || name == "aten::__is__";
   if (count == 2 && (equal || name == "aten::ne" || name == "aten::__isnot__") &&

@@ -34,6 +34,7 @@ struct ArchiveTexts;
 struct ScriptFunction;
 struct LoadedModule;
 struct FrozenNames;
+struct Move;
 
 /// What a file may ask for before loading or running it is an Error, and where its tensors go.
 struct LoadOptions {
@@ -245,9 +246,9 @@ namespace script {
 
 /// A TorchScript module as an nn::Module. Its parameters and buffers are registered under their
 /// names, and its modules as children. The code runs with the tensors that are registered: it may
-/// be trained, moved, cloned, replicated and captured. Constants in the code stay on the device of
-/// load(). Where the code assigns to a buffer, the new
-/// tensor is registered.
+/// be trained, moved, cloned, replicated and captured. Devices in the code and in attributes,
+/// and tensors in the code, follow the module's first tensor from the device of load(). Where the
+/// code assigns to a buffer, the new tensor is registered.
 class RAMET_API ScriptModule : public nn::Module {
  public:
   explicit ScriptModule(const jit::Module& module);
@@ -287,14 +288,18 @@ class RAMET_API ScriptModule : public nn::Module {
   void build(Made& made);
   IValue run(std::vector<IValue> inputs);
   static Tensor tensor_of(const IValue& value);
+  std::optional<Device> place() const;
+  std::optional<Move> moved() const;
   void to_object() const;
+  void to_object(const std::optional<Device>& here) const;
   void from_object();
   const Tensor& registered(const Slot& slot) const;
   void take_flags(const ScriptModule& source);
 
   jit::Module module_;
   std::vector<Slot> slots_;
-  int64_t training_ = -1;  // the slot of `training`, or -1
+  std::vector<size_t> devices_;  // slots of attributes that are the device of load()
+  int64_t training_ = -1;        // the slot of `training`, or -1
 };
 
 /// Loads a file as an nn::Module.

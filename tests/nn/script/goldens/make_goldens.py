@@ -475,6 +475,35 @@ class Frozen(nn.Module):
         return self.unused(x)
 
 
+class Placed(nn.Module):
+    """A device and a tensor that tracing makes constants of the code."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([0.5, 2.0, -1.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.arange(3, device=torch.device("cpu")) + self.weight * torch.tensor([1.0, 2.0, 4.0])
+
+
+class WithDevice(nn.Module):
+    def __init__(self, traced):
+        super().__init__()
+        self.traced = traced
+        self.place = torch.device("cpu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.traced(x)
+
+    @torch.jit.export
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    @torch.jit.export
+    def attribute(self) -> torch.device:
+        return self.place
+
+
 def pack(path):
     """Deflates an archive's entries: the folder stays small. Both libraries read such files."""
     with zipfile.ZipFile(path) as old:
@@ -523,6 +552,9 @@ def main():
     add("blocks", Blocks(), [torch.randn(2, 3), 2])
     torch.jit.save(torch.jit.script(Named().eval()), str(HERE / "named.pt"))
     torch.jit.save(torch.jit.script(Frozen()), str(HERE / "frozen.pt"))
+
+
+    torch.jit.save(torch.jit.script(WithDevice(torch.jit.trace(Placed(), (torch.randn(2, 3),)))), str(HERE / "placed.pt"))
     torch.save(rows, HERE / "values.pt")
     for path in HERE.glob("*.pt"):
         if path.name not in AS_WRITTEN:

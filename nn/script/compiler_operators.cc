@@ -1,4 +1,5 @@
 // Compiling calls of operators: overloads are chosen here.
+#include "autograd/schema/arguments_internal.h"
 #include "nn/script/compiler_internal.h"
 #include "nn/script/upgraders_internal.h"
 
@@ -94,6 +95,7 @@ Value FunctionCompiler::call_operator(const std::string& name, std::vector<Argum
       return *made;
   if (operators_named(name).empty()) return problem(offset, name + ": no such operation");
   if (!fine) return {};
+  if (name == "aten::tensor" || name == "aten::as_tensor") state_dtype(arguments);
   std::vector<Given> given(arguments.size());
   for (size_t i = 0; i < given.size(); ++i) {
     given[i].name = arguments[i].name;
@@ -117,6 +119,27 @@ Value FunctionCompiler::call_operator(const std::string& name, std::vector<Argum
   return name == "aten::values" ? listed(made, offset) : made;
 }
 
+// Lists of lists do not know their type. So a tensor of them gets it here: there may be no numbers
+// in them that say it. For floats it is the default dtype of the time of the call.
+void FunctionCompiler::state_dtype(std::vector<Argument>& arguments) {
+  if (arguments.empty()) return;
+  const Type* type = arguments[0].value.type.get();
+  int depth = 0;
+  for (; type->kind() == TypeKind::kList; type = type->element().get()) ++depth;
+  const bool whole = type->kind() == TypeKind::kInt, truth = type->kind() == TypeKind::kBool;
+  if (depth < 2 || (!whole && !truth)) return;
+  const Value dtype = constant(number_of(whole ? kLong : kBool), Type::of(TypeKind::kInt));
+  for (Argument& argument : arguments) {
+    if (argument.name != "dtype") continue;
+    const IValue* const known = argument.literal ? nullptr : constant_of(argument.value);
+    if (known && known->isNone()) argument.value = dtype;
+    return;
+  }
+  arguments.emplace_back();
+  arguments.back().name = "dtype";
+  arguments.back().value = dtype;
+}
+
 // A list of any values as one of its type. Others than lists of these are held so anyway.
 Value FunctionCompiler::listed(const Value& value, size_t offset) {
   switch (value.type->element()->kind()) {
@@ -131,6 +154,13 @@ Value FunctionCompiler::listed(const Value& value, size_t offset) {
   program_->changes.push_back({Match::Change::kItemsToList, std::move(parameter)});
   return emit_value(Code::kChange, {value.place},
                     static_cast<uint32_t>(program_->changes.size() - 1), value.type, offset);
+}
+
+// The device of that name; nothing where there is no such kind, which is an Error of the call.
+static std::optional<Device> device_named(const std::string& name) {
+  try {
+    return Device(name);
+  } catch (const Error&) { return std::nullopt; }
 }
 
 // What needs no operator, or has no schema.
@@ -148,9 +178,11 @@ std::optional<Value> FunctionCompiler::call_special_operator(const std::string& 
       if (value.type->kind() == TypeKind::kOptional) value.type = value.type->element();
       return value;
     }
-    if (name == "aten::device" && unit_.device && known && known->isString() &&
-        !(unit_.cpu_is_host && known->toStringRef() == "cpu"))
-      return constant(*unit_.device, Type::of(TypeKind::kDevice));
+    if (name == "aten::device" && known && known->isString() &&
+        !(unit_.cpu_is_host && known->toStringRef() == "cpu")) {
+      if (const auto device = unit_.device ? unit_.device : device_named(known->toStringRef()))
+        return constant(*device, Type::of(TypeKind::kDevice));
+    }
   }
   const bool equal = name == "aten::eq" || name == "aten::__is__";
   if (count == 2 && (equal || name == "aten::ne" || name == "aten::__isnot__") &&

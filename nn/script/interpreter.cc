@@ -42,15 +42,15 @@ IValue& slot_of(const IValue& value, const Program::Field& field) {
 /// The operands of an instruction as pointers.
 class Pointers {
  public:
-  Pointers(const Program& program, IValue* slots, const Instruction& at) : size_(at.count) {
+  Pointers(const Program& program, const IValue* constants, IValue* slots, const Instruction& at)
+      : size_(at.count) {
     if (size_ > few_.size()) {
       many_.resize(size_);
       data_ = many_.data();
     }
     const Operand* operand = program.operands.data() + at.first;
     for (size_t i = 0; i < size_; ++i, ++operand)
-      data_[i] =
-          operand->is_constant() ? &program.constants[operand->index()] : &slots[operand->index()];
+      data_[i] = operand->is_constant() ? &constants[operand->index()] : &slots[operand->index()];
   }
   Pointers(const Pointers&) = delete;
   Pointers& operator=(const Pointers&) = delete;
@@ -118,6 +118,7 @@ bool same_enumerator(const IValue& a, const IValue& b) {
 struct Machine::Frame {
   Machine& machine;
   const Program& program;
+  const IValue* const constants;
   IValue* const slots;
   size_t next = 0;  // instruction
   struct Entered {
@@ -130,12 +131,12 @@ struct Machine::Frame {
 
   const IValue& operand(const Instruction& at, size_t i) const {
     const Operand operand = program.operands[at.first + i];
-    return operand.is_constant() ? program.constants[operand.index()] : slots[operand.index()];
+    return operand.is_constant() ? constants[operand.index()] : slots[operand.index()];
   }
   /// Moved from where this is its last use.
   IValue take(const Instruction& at, size_t i) const {
     const Operand operand = program.operands[at.first + i];
-    if (operand.is_constant()) return program.constants[operand.index()];
+    if (operand.is_constant()) return constants[operand.index()];
     IValue& value = slots[operand.index()];
     return operand.is_last() ? std::move(value) : value;
   }
@@ -177,7 +178,7 @@ IValue Machine::Frame::loop() {
            " instructions, expected at most so many (Limits::steps)");
     switch (at.code) {
       case Code::kCall: {
-        const Pointers arguments(program, slots, at);
+        const Pointers arguments(program, constants, slots, at);
         const Operator& op = *program.operators[at.extra];
         const bool watched = observed() || ramet::detail::tls.watching != 0;
         store(at, RAMET_UNLIKELY(watched) ? watched_call(op, arguments.get())
@@ -217,17 +218,17 @@ IValue Machine::Frame::loop() {
       case Code::kFork: store(at, machine.fork(*this, at)); break;
       case Code::kWait: store(at, operand(at, 0).toFuture()->value()); break;
       case Code::kList: {
-        const Pointers items(program, slots, at);
+        const Pointers items(program, constants, slots, at);
         store(at, make_list(static_cast<Type::Kind>(at.extra), items.get()));
         break;
       }
       case Code::kDict: {
-        const Pointers items(program, slots, at);
+        const Pointers items(program, constants, slots, at);
         store(at, make_dict(items.get()));
         break;
       }
       case Code::kTuple: {
-        const Pointers items(program, slots, at);
+        const Pointers items(program, constants, slots, at);
         store(at, make_tuple(program, at, items.get()));
         break;
       }
@@ -266,7 +267,9 @@ IValue Machine::Frame::loop() {
 }
 
 IValue Machine::run(const Program& program, IValue* slots) {
-  Frame frame{*this, program, slots};
+  std::shared_ptr<const std::vector<IValue>> moved;
+  if (RAMET_UNLIKELY(move_.has_value())) moved = program.moved.get(program.constants, *move_);
+  Frame frame{*this, program, (moved ? *moved : program.constants).data(), slots};
   const auto leave = [&] {
     // The first exception is the one to report.
     while (!frame.entered.empty()) try {

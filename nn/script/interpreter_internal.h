@@ -13,7 +13,8 @@ namespace ramet::script {
 /// frames.
 class Machine {
  public:
-  explicit Machine(const Limits& limits) : steps_(limits.steps), recursion_(limits.recursion) {}
+  explicit Machine(const Limits& limits)
+      : steps_(limits.steps), recursion_(limits.recursion), move_(MoveGuard::current()) {}
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
@@ -40,6 +41,7 @@ class Machine {
   std::vector<Chunk> chunks_;
   size_t chunk_ = 0;  // the one in use
   int64_t steps_, recursion_;
+  std::optional<Move> move_;
 };
 
 /// The region of autocast that `with object:` opens, where the object is one of torch.autocast.

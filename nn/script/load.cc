@@ -58,12 +58,27 @@ class AdapterSource final : public Source {
   uint64_t bytes_;
 };
 
+void set_home(const Module& module, ramet::script::CompilationUnit& unit) {
+  if (unit.device) {
+    unit.home = *unit.device;
+    return;
+  }
+  for (const bool parameters : {true, false})
+    for (const Tensor& t : parameters ? module.parameters() : module.buffers())
+      if (t.defined()) {
+        unit.home = t.device();
+        return;
+      }
+}
+
 Module read(ZipReader& zip, const LoadOptions& options, ExtraFilesMap* extra) {
   const auto loaded = ramet::script::is_exported(zip)
                           ? ramet::script::read_exported(zip, options, extra)
                           : read_archive(zip, options, extra);
   compile_all(loaded);
-  return ModuleAccess::make(loaded);
+  const Module module = ModuleAccess::make(loaded);
+  set_home(module, *loaded.object->unit());
+  return module;
 }
 Module read(const std::string& path, const LoadOptions& options, ExtraFilesMap* extra) {
   ZipReader zip(kLoad, path);

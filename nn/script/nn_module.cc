@@ -11,6 +11,7 @@
 #include <ostream>
 
 #include "nn/script/module_internal.h"
+#include "nn/script/moved_internal.h"
 
 namespace ramet::script {
 
@@ -50,6 +51,8 @@ void ScriptModule::build(Made& made) {
       register_module(attribute.name, known);
     } else if (attribute.name == "training" && value.isBool()) {
       training_ = static_cast<int64_t>(i);
+    } else if (value.isDevice() && value.toDevice() == loaded.object->unit()->home) {
+      devices_.push_back(i);
     }
   }
   // Of this module alone: each has its own.
@@ -63,21 +66,29 @@ const Tensor& ScriptModule::registered(const Slot& slot) const {
   return slot.buffer ? own_buffers()[slot.place].value() : own_parameters()[slot.place].value();
 }
 
-void ScriptModule::to_object() const {
+void ScriptModule::to_object() const { to_object(place()); }
+
+void ScriptModule::to_object(const std::optional<Device>& here) const {
   Object& object = *jit::ModuleAccess::loaded(module_).object;
   for (const Slot& slot : slots_) {
     if (!slot.buffer && holds_shards()) continue;
     const Tensor& t = registered(slot);
     IValue& value = object.slots[slot.slot];
-    if (value.isTensor() ? !value.toTensor().is_same(t) : t.defined())
-      value = t.defined() ? IValue(t) : IValue();
+    if (value.isTensor() ? value.toTensor().is_same(t) : !t.defined()) continue;
+    if (t.defined()) value = t;
+    else value = IValue();
+  }
+  for (const size_t slot : devices_) {
+    IValue& value = object.slots[slot];
+    if (here && value.isDevice() && value.toDevice() != *here) value = *here;
   }
   if (training_ >= 0) {
     IValue& value = object.slots[static_cast<size_t>(training_)];
     if (value.toBool() != is_training()) value = is_training();
   }
   for (const auto& child : own_children())
-    if (auto* below = dynamic_cast<const ScriptModule*>(child.value().get())) below->to_object();
+    if (auto* below = dynamic_cast<const ScriptModule*>(child.value().get()))
+      below->to_object(here);
 }
 
 void ScriptModule::from_object() {
@@ -97,8 +108,26 @@ void ScriptModule::from_object() {
     if (auto* below = dynamic_cast<ScriptModule*>(child.value().get())) below->from_object();
 }
 
+// The first tensor's device. Null where there is no tensor.
+std::optional<Device> ScriptModule::place() const {
+  for (const Slot& slot : slots_)
+    if (const Tensor& t = registered(slot); t.defined()) return t.device();
+  for (const auto& child : own_children())
+    if (const auto* below = dynamic_cast<const ScriptModule*>(child.value().get()))
+      if (const auto found = below->place()) return found;
+  return std::nullopt;
+}
+
+// Note [Moved modules]
+std::optional<Move> ScriptModule::moved() const {
+  const Device home = jit::ModuleAccess::loaded(module_).object->unit()->home;
+  const auto here = place();
+  return here && *here != home ? std::optional(Move{home, *here}) : std::nullopt;
+}
+
 IValue ScriptModule::run(std::vector<IValue> inputs) {
   to_object();
+  const MoveGuard guard(moved());
   IValue result = module_(std::move(inputs));
   from_object();
   return result;
@@ -138,6 +167,7 @@ bool ScriptModule::maps_tensor() const {
 IValue ScriptModule::run_method(const std::string& name, std::vector<IValue> inputs) {
   const jit::Method method = module_.get_method(name);
   to_object();
+  const MoveGuard guard(moved());
   IValue result = method(std::move(inputs));
   from_object();
   return result;
@@ -156,6 +186,7 @@ const jit::Module& ScriptModule::script() const {
 
 void ScriptModule::take_flags(const ScriptModule& source) {
   copy_flags_from(source);
+  devices_ = source.devices_;
   for (const auto& buffer : own_buffers())
     set_buffer_policy(buffer.key(), source.buffer_policy(buffer.key()));
   for (size_t i = 0; i < own_children().size(); ++i) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "nn/script/moved_internal.h"
 #include "nn/script/unit_internal.h"
 
 namespace ramet::script {
@@ -93,6 +94,7 @@ struct Program {
   std::vector<size_t> offsets;  // of each instruction in the source
   std::vector<Operand> operands;
   std::vector<IValue> constants;
+  MovedConstants moved;
   size_t slots = 0;  // of a frame; the first are the parameters
   std::vector<const Operator*> operators;
   std::vector<Change> changes;

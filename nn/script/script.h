@@ -7,8 +7,8 @@
 // numbers, texts and lists. ramet::script::load() gives a module like any other: optimizers, state
 // dicts, replicas, clones and captures work with it. ramet::jit has LibTorch's names.
 //
-// Read are the zip formats 3 to 10, and .pt2 files of PyTorch 2.5 to 2.15. Formats 1 and 2, files for
-// mobile (.ptl), quantised tensors and custom C++ classes are refused by name.
+// Read are the zip formats 3 to 10, and .pt2 files of PyTorch 2.5 to 2.15. Formats 1 and 2, files
+// for mobile (.ptl), quantised tensors and custom C++ classes are refused by name.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +33,8 @@ class Object;
 struct ArchiveTexts;
 struct ScriptFunction;
 struct LoadedModule;
+struct FrozenNames;
+struct Move;
 
 /// What a file may ask for before loading or running it is an Error, and where its tensors go.
 struct LoadOptions {
@@ -126,6 +128,13 @@ class RAMET_API Module {
   void setattr(const std::string& name, IValue value) const;
   /// Is there such an attribute or constant?
   bool hasattr(const std::string& name) const;
+  /// How many attributes it has.
+  size_t num_slots() const;
+  /// Sets an attribute that the class has, as a buffer, a parameter or a module. LibTorch's add one
+  /// where there is none. Here that is an Error, since the class is the file's:
+  void register_buffer(const std::string& name, Tensor value) const;
+  void register_parameter(const std::string& name, Tensor value, bool is_buffer) const;
+  void register_module(const std::string& name, const Module& module) const;
 
   /// Those of this module and, with `recurse`, of all below it. A module that is there twice is
   /// visited once, under its first name:
@@ -139,6 +148,8 @@ class RAMET_API Module {
   /// This one first, then all below it:
   std::vector<Module> modules() const;
   std::vector<Named<Module>> named_modules() const;
+  /// Calls f for all modules: those below a module first.
+  void apply(const std::function<void(Module&)>& f) const;
   /// All attributes, as parameters():
   std::vector<IValue> attributes(bool recurse = true) const;
   std::vector<Named<IValue>> named_attributes(bool recurse = true) const;
@@ -164,6 +175,13 @@ class RAMET_API Module {
   void save(const std::string& path, const ExtraFilesMap& extra_files = {}) const;
   void save(std::ostream& out, const ExtraFilesMap& extra_files = {}) const;
 
+  /// The module as text: its parameters, attributes, methods and modules. A method's body is its
+  /// code. LibTorch prints the graph.
+  std::string dump_to_str(bool print_method_bodies, bool print_attr_values,
+                          bool print_param_values) const;
+  /// Prints that.
+  void dump(bool print_method_bodies, bool print_attr_values, bool print_param_values) const;
+
   /// The class's full name ("__torch__.net.Net").
   const std::string& type_name() const;
   /// Compiling TorchScript's text is not supported: an Error that says so.
@@ -172,14 +190,18 @@ class RAMET_API Module {
   IValue::ObjectPtr _ivalue() const;
   operator IValue() const { return IValue(_ivalue()); }
   bool operator==(const Module& o) const { return object_ == o.object_; }
+  bool operator!=(const Module& o) const { return !(*this == o); }
 
  private:
   friend struct script::LoadedModule;
   friend struct ModuleAccess;
   Module(std::shared_ptr<script::Object> object, std::shared_ptr<script::ArchiveTexts> texts);
   script::Object& object() const;
+  bool sees(const std::string& attribute) const;
+  bool sees_method(const std::string& method) const;
   std::shared_ptr<script::Object> object_;
   std::shared_ptr<script::ArchiveTexts> texts_;
+  std::shared_ptr<const script::FrozenNames> frozen_;  // what is left of a frozen module
 };
 
 namespace script {
@@ -188,8 +210,9 @@ using Method = jit::Method;
 using ExtraFilesMap = jit::ExtraFilesMap;
 }  // namespace script
 
-/// Loads a file of torch.jit.save(), torch.export.save() or script::Module::save(). Every method of the module is
-/// compiled; one Error lists all that this library lacks, with the Python file and line.
+/// Loads a file of torch.jit.save(), torch.export.save() or script::Module::save(). Every method of
+/// the module is compiled; one Error lists all that this library lacks, with the Python file and
+/// line.
 RAMET_API Module load(const std::string& path, std::optional<Device> device = std::nullopt);
 RAMET_API Module load(std::istream& in, std::optional<Device> device = std::nullopt);
 RAMET_API Module load(std::shared_ptr<ReadAdapter> in, std::optional<Device> device = std::nullopt);
@@ -203,11 +226,17 @@ RAMET_API Module load(std::shared_ptr<ReadAdapter> in, std::optional<Device> dev
 RAMET_API Module load(const std::string& path, const ramet::script::LoadOptions& options);
 RAMET_API Module load(std::istream& in, const ramet::script::LoadOptions& options);
 
-/// A copy in evaluation mode. An Error in training mode, as in LibTorch. Nothing is folded: the
-/// program is the same, and its attributes stay.
-RAMET_API Module freeze(const Module& module);
-/// A copy in evaluation mode; nothing else is optimised.
-RAMET_API Module optimize_for_inference(const Module& module);
+/// A copy with its parameters and attributes as constants: they are no longer there, and get no
+/// gradients. What forward() changes stays, and so do the attributes and methods of
+/// `preserved_attrs` ("scale", "encoder.weight", "other_method"). An Error in training mode. The
+/// program stays as it was, and a file of the copy has all attributes.
+RAMET_API Module
+freeze(const Module& module,
+       const std::optional<std::vector<std::string>>& preserved_attrs = std::nullopt,
+       bool optimize_numerics = true);
+/// freeze(), or the module itself where it is frozen. `other_methods`: that it has to have.
+RAMET_API Module optimize_for_inference(const Module& module,
+                                        const std::vector<std::string>& other_methods = {});
 /// LibTorch compiles TorchScript's text here. This library does not: an Error that says so.
 [[noreturn]] RAMET_API void compile(const std::string& source);
 
@@ -217,9 +246,9 @@ namespace script {
 
 /// A TorchScript module as an nn::Module. Its parameters and buffers are registered under their
 /// names, and its modules as children. The code runs with the tensors that are registered: it may
-/// be trained, moved, cloned, replicated and captured. Constants in the code stay on the device of
-/// load(). Where the code assigns to a buffer, the new
-/// tensor is registered.
+/// be trained, moved, cloned, replicated and captured. Devices in the code and in attributes,
+/// and tensors in the code, follow the module's first tensor from the device of load(). Where the
+/// code assigns to a buffer, the new tensor is registered.
 class RAMET_API ScriptModule : public nn::Module {
  public:
   explicit ScriptModule(const jit::Module& module);
@@ -259,14 +288,18 @@ class RAMET_API ScriptModule : public nn::Module {
   void build(Made& made);
   IValue run(std::vector<IValue> inputs);
   static Tensor tensor_of(const IValue& value);
+  std::optional<Device> place() const;
+  std::optional<Move> moved() const;
   void to_object() const;
+  void to_object(const std::optional<Device>& here) const;
   void from_object();
   const Tensor& registered(const Slot& slot) const;
   void take_flags(const ScriptModule& source);
 
   jit::Module module_;
   std::vector<Slot> slots_;
-  int64_t training_ = -1;  // the slot of `training`, or -1
+  std::vector<size_t> devices_;  // slots of attributes that are the device of load()
+  int64_t training_ = -1;        // the slot of `training`, or -1
 };
 
 /// Loads a file as an nn::Module.

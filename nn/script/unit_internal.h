@@ -138,6 +138,8 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   /// The device that torch.device("cuda:0") and other constants in the code mean; as they say where
   /// none is set. Set before compile().
   std::optional<Device> device;
+  /// The device of load(): the one above, or that of the file's tensors (Note [Moved modules]).
+  Device home = Device(kCPU, 0);
   /// The file's tensors were on a GPU. So where its code names the CPU, it means the host, whatever
   /// `device` is. Set before compile().
   bool cpu_is_host = false;

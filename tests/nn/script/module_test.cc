@@ -243,10 +243,7 @@ TEST(ScriptModuleApi, SayWhatTheyDoNotDo) {
   const jit::Module net = jit::load(file("mlp_scripted"));
   EXPECT_ERROR_TEXT(net.define("def f(self): pass"), "[torch::jit::compile]");
   net.train();
-  EXPECT_ERROR_TEXT(jit::freeze(net), "Freezing module in training mode");
-  EXPECT_FALSE(jit::optimize_for_inference(net).is_training());
-  net.eval();
-  EXPECT_FALSE(jit::freeze(net) == net);
+  EXPECT_ERROR_TEXT(net.register_buffer("more", ones({1})), "a class of a file gets no others");
 }
 
 // ---- as an nn::Module ---------------------------------------------------------------------------
@@ -269,6 +266,36 @@ TEST(ScriptNnModule, RegistersWhatTheFileHas) {
   EXPECT_EQ(net->forward(x.to(kDouble)).scalar_type(), kDouble);
   net->to(Device(kCPU, 1));
   EXPECT_EQ(net->forward(x.to(kDouble).to(Device(kCPU, 1))).device(), Device(kCPU, 1));
+}
+
+// Tracing keeps devices and tensors as constants of the code.
+TEST(ScriptNnModule, ConstantsOfTheCodeFollowTheModule) {
+  const Device other(kCPU, 1);
+  const Tensor x = randn({2, 3});
+  for (const bool given : {false, true}) {
+    script::LoadOptions options;
+    if (given) options.device = Device(kCPU, 0);
+    const auto net = script::load(file("placed"), options);
+    const Tensor y = net->forward(x).detach();
+    const auto copy = std::dynamic_pointer_cast<script::ScriptModule>(net->clone(other));
+    const Tensor there = copy->forward(x.to(other));
+    EXPECT_EQ(there.device(), other);
+    EXPECT_TRUE(there.to(kCPU).equal(y));
+    EXPECT_EQ(copy->run_method("device", {}).toDevice(), other);
+    EXPECT_EQ(copy->run_method("attribute", {}).toDevice(), other);
+    const auto again = std::dynamic_pointer_cast<script::ScriptModule>(copy->clone());
+    again->to(Device(kCPU, 2));
+    EXPECT_EQ(again->run_method("attribute", {}).toDevice(), Device(kCPU, 2));
+    EXPECT_TRUE(net->forward(x).equal(y));
+    net->to(other);
+    EXPECT_TRUE(net->forward(x.to(other)).to(kCPU).equal(y));
+    net->to(kCPU);
+    EXPECT_TRUE(net->forward(x).equal(y));
+    // As in LibTorch, the code of a jit::Module means what it says.
+    const jit::Module plain = jit::load(file("placed"));
+    plain.to(other);
+    EXPECT_EQ(plain.run_method("device").toDevice(), Device(kCPU, 0));
+  }
 }
 
 TEST(ScriptNnModule, FollowsBuffersThatTheCodeAssigns) {
@@ -412,8 +439,10 @@ TEST(ScriptFiles, SizesAreCompared) {
 TEST(ScriptFiles, UnknownOperationsAreListedTogether) {
   Entries entries("mlp_traced");
   replace(entries["code/__torch__.py"], "return ",
-          "a = torch.no_such_operation(x)\n    b = torch.nor_this_one(x)\n    return ");
+          "a = torch.no_such_operation(x)\n    b = torch.nor_this_one(x)\n    "
+          "c = ops.torchvision.nms(x, x, 0.5)\n    return ");
   const std::string error = entries.load_error();
+  expect_part(error, "torchvision::nms: no such operation");
   expect_part(error, "no_such_operation");
   expect_part(error, "nor_this_one");
 }

@@ -43,6 +43,20 @@ TEST(ScriptReplicas, GiveTheModulesOutputsAndGradients) {
     EXPECT_TRUE(allclose(p.value().grad(), theirs[p.key()].grad(), 1e-9, 1e-12)) << p.key();
 }
 
+// Its graph makes positions on "cpu", which every replica takes as its own device.
+TEST(ScriptReplicas, OfExportedCodeWithADevice) {
+  const auto net = script::load("tests/nn/script/goldens/exported/gpt_2.15.pt2");
+  const Tensor ids = tensor({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}).view({2, 5});
+  const Tensor want = net->forward(ids).detach();
+  for (int i = 1; i < 3; ++i) {
+    const Device device(kCPU, static_cast<DeviceIndex>(i));
+    const auto replicas = nn::parallel::replicate(net, {Device(kCPU, 0), device});
+    const Tensor y = replicas[1]->forward(ids.to(device));
+    EXPECT_EQ(y.device(), device);
+    EXPECT_TRUE(allclose(y.to(Device(kCPU, 0)), want, 1e-12, 1e-12));
+  }
+}
+
 TEST(ScriptReplicas, RunDataParallel) {
   const auto net = scripted();
   const Tensor x = randn({6, 3, 8, 8}, kDouble), want = net->forward(x).detach();

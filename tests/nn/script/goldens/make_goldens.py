@@ -441,6 +441,69 @@ class Named(nn.Module):
         return y * mask * self.steps + self.total
 
 
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.k = nn.Parameter(torch.ones(2)), 3
+        self.register_buffer("b", torch.zeros(2))
+
+    def forward(self, x):
+        return x * self.w + self.b + self.k
+
+
+class Frozen(nn.Module):
+    """For freeze(): what forward() changes, what only another method uses, constants of all kinds."""
+
+    size: Final[int]
+
+    def __init__(self):
+        super().__init__()
+        self.sub, self.unused = Part(), Part()
+        self.n, self.size, self.names, self.calls = 2, 7, ["a", "b"], 0
+        self.register_buffer("count", torch.zeros(1))
+        self.ml = nn.ModuleList([Part()])
+
+    def forward(self, x):
+        self.count.add_(1)
+        self.calls += 1
+        for m in self.ml:
+            x = m(x)
+        return self.sub(x) * self.n + self.size
+
+    @torch.jit.export
+    def other(self, x):
+        return self.unused(x)
+
+
+class Placed(nn.Module):
+    """A device and a tensor that tracing makes constants of the code."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([0.5, 2.0, -1.0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.arange(3, device=torch.device("cpu")) + self.weight * torch.tensor([1.0, 2.0, 4.0])
+
+
+class WithDevice(nn.Module):
+    def __init__(self, traced):
+        super().__init__()
+        self.traced = traced
+        self.place = torch.device("cpu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.traced(x)
+
+    @torch.jit.export
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    @torch.jit.export
+    def attribute(self) -> torch.device:
+        return self.place
+
+
 @torch.jit.script
 class Box:
     def __init__(self, size: float):
@@ -653,6 +716,10 @@ def main():
     add("hooked", hooked(), [torch.randn(2, 3)])
     add("blocks", Blocks(), [torch.randn(2, 3), 2])
     torch.jit.save(torch.jit.script(Named().eval()), str(HERE / "named.pt"))
+    torch.jit.save(torch.jit.script(Frozen()), str(HERE / "frozen.pt"))
+
+
+    torch.jit.save(torch.jit.script(WithDevice(torch.jit.trace(Placed(), (torch.randn(2, 3),)))), str(HERE / "placed.pt"))
     torch.jit.save(language(), str(HERE / "language.pt"))
     torch.save(rows, HERE / "values.pt")
     for path in HERE.glob("*.pt"):

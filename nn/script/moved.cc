@@ -1,0 +1,60 @@
+#include "autograd/grad_mode.h"
+#include "autograd/ops/make/copy.h"
+#include "nn/script/moved_internal.h"
+#include "runtime/capture/capture.h"
+
+namespace ramet::script {
+namespace {
+
+thread_local std::optional<Move> current_move;
+
+Device definite(Device device) {
+  return device.is_cpu() && !device.has_index() ? Device(kCPU, 0) : device;
+}
+
+// The value on the other device. `tensors` becomes true where a tensor was copied.
+IValue moved(const IValue& value, const Move& move, bool& tensors) {
+  if (value.isDevice()) return value.toDevice() == move.from ? IValue(move.to) : value;
+  if (value.isTensor()) {
+    const Tensor& t = value.toTensor();
+    if (!t.defined() || t.device() != move.from) return value;
+    tensors = true;
+    const NoGradGuard off;
+    return t.to(move.to);
+  }
+  if (value.isTensorList()) {
+    std::vector<Tensor> made;
+    for (const Tensor& t : value.toTensorVector())
+      made.push_back(moved(t, move, tensors).toTensor());
+    return made;
+  }
+  return value;
+}
+
+}  // namespace
+
+MoveGuard::MoveGuard(std::optional<Move> move) : before_(std::exchange(current_move, move)) {}
+MoveGuard::~MoveGuard() { current_move = before_; }
+const std::optional<Move>& MoveGuard::current() { return current_move; }
+
+std::shared_ptr<const std::vector<IValue>> MovedConstants::get(const std::vector<IValue>& constants,
+                                                               const Move& move) const {
+  const std::pair<int, int> key(definite(move.from).ordinal(), definite(move.to).ordinal());
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto at = made_.find(key); at != made_.end()) return at->second;
+  }
+  // Without the lock: a copy may wait for a GPU.
+  bool tensors = false, any = false;
+  auto made = std::make_shared<std::vector<IValue>>();
+  for (const IValue& value : constants) {
+    made->push_back(moved(value, move, tensors));
+    any = any || value.isDevice() || value.isTensor() || value.isTensorList();
+  }
+  if (!any) made = nullptr;
+  if (tensors && capture::active()) return made;  // the copies belong to the capture
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return made_.emplace(key, std::move(made)).first->second;
+}
+
+}  // namespace ramet::script

@@ -237,7 +237,7 @@ const std::vector<Helper>& helpers() {
   static const std::vector<Helper> all = [] {
     std::vector<Helper> made;
     for (auto* part : {&helpers_of_numbers, &helpers_of_texts, &helpers_of_lists,
-                       &helpers_of_programs, &helpers_of_layers})
+                       &helpers_of_values, &helpers_of_programs, &helpers_of_layers})
       for (Helper& helper : part()) made.push_back(std::move(helper));
     return made;
   }();

@@ -115,8 +115,9 @@ struct Helper {
   std::string name, text;
 };
 const std::vector<Helper>& helpers();
-/// Those of lists and dictionaries, and of layers with their statistics:
+/// Those of lists and dictionaries, of values of any type, and of layers with their statistics:
 std::vector<Helper> helpers_of_lists();
+std::vector<Helper> helpers_of_values();
 std::vector<Helper> helpers_of_layers();
 
 /// The members of a struct: of a module, or of a plain class.

@@ -102,7 +102,7 @@ int64_t find(const IValue& list, const IValue& item) {
 }
 int64_t found(const IValue& list, const IValue& item, const char* op) {
   const int64_t at = find(list, item);
-  RAMET_CHECK(at >= 0, op, "got ", item, ", expected an item of the list");
+  RAMET_CHECK(at >= 0, op, "got ", short_text(item), ", expected an item of the list");
   return at;
 }
 int64_t count(const IValue& list, const IValue& item) {

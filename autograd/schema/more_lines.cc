@@ -30,10 +30,95 @@ Tensor norm_except(const Tensor& v, int64_t power, int64_t dim) {
   return norm(v, power, others, true);
 }
 
+// x << n and x >> n.
+Tensor shifted(const Tensor& x, const Call& a, bool left) {
+  if (a[1].isScalar())
+    return left ? bitwise_left_shift(x, a.number(1)) : bitwise_right_shift(x, a.number(1));
+  return left ? bitwise_left_shift(x, a.tensor(1)) : bitwise_right_shift(x, a.tensor(1));
+}
+
+IValue bags(const Call& a) {
+  const int64_t padding = a.integer(8);
+  return result(embedding_bag(a.tensor(0), a.tensor(1), a.tensor(2), a.truth(3), a.integer(4),
+                              a.truth(5), a.may_tensor(6), a.truth(7),
+                              padding < 0 ? std::nullopt : std::optional<int64_t>(padding)));
+}
+
+// The factors of rrelu in training: 1 where x > 0, else uniform numbers.
+Tensor factors(const Tensor& x, const Call& a) {
+  const NoGradGuard off;
+  const Tensor drawn = empty(x.sizes(), x.options().requires_grad(false));
+  drawn.uniform_(a.number(2).toDouble(), a.number(3).toDouble(), a.may_generator(5));
+  return masked_fill(drawn, gt(x, 0), 1);
+}
+Tensor leaky(const Tensor& x, const Call& a) {
+  return leaky_relu(x, (a.number(2).toDouble() + a.number(3).toDouble()) / 2);
+}
+Tensor rrelu_with(const Call& a) {
+  if (!a.truth(4)) return leaky(a.tensor(0), a);
+  const Tensor noise = factors(a.tensor(0), a);
+  a.tensor(1).copy_(noise);
+  return mul(a.tensor(0), noise);
+}
+
+IValue rrelu_and_noise(const Call& a) {
+  if (!a.truth(4)) return result(std::vector<IValue>{leaky(a.tensor(0), a), a.tensor(1).clone()});
+  const Tensor noise = factors(a.tensor(0), a);
+  return result(std::vector<IValue>{mul(a.tensor(0), noise), noise});
+}
+
+// The sum along `sumdim` of the product of three tensors, with dimensions of 1 put in.
+Tensor trilinear(const Call& a) {
+  const auto expanded = [&](size_t i) {
+    Tensor t = a.tensor(i);
+    std::vector<int64_t> dims = a.integers(i + 3).vec();
+    std::sort(dims.begin(), dims.end());
+    for (const int64_t d : dims) t = t.unsqueeze(d);
+    return t;
+  };
+  const Tensor product = mul(mul(expanded(0), expanded(1)), expanded(2));
+  const IntArrayRef dims = a.integers(6);
+  return dims.empty() ? product : sum(product, dims);
+}
+
+#define RAMET_SHIFT(name, in_place, left)                                                  \
+  RAMET_LINE("aten::" name ".Tensor(Tensor self, Tensor other) -> Tensor",                 \
+             shifted(a.tensor(0), a, left)),                                               \
+      RAMET_LINE("aten::" name ".Scalar(Tensor self, Scalar other) -> Tensor",             \
+                 shifted(a.tensor(0), a, left)),                                           \
+      RAMET_LINE("aten::" in_place ".Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", \
+                 a.tensor(0).copy_(shifted(a.tensor(0), a, left))),                        \
+      RAMET_LINE("aten::" in_place ".Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", \
+                 a.tensor(0).copy_(shifted(a.tensor(0), a, left))),
+
 #define RAMET_SPECIAL(name, function) \
   RAMET_LINE("aten::special_" name "(Tensor self) -> Tensor", function(a.tensor(0)))
 
 const Line kMore[] = {
+    RAMET_SHIFT("__lshift__", "__ilshift__", true) RAMET_SHIFT("__rshift__", "__irshift__", false)
+        RAMET_LINE("aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, "
+                   "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
+                   "Tensor? per_sample_weights=None, bool include_last_offset=False, "
+                   "int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+                   bags(a)),
+    RAMET_LINE("aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, "
+               "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
+               "Tensor? per_sample_weights=None, bool include_last_offset=False, "
+               "int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+               bags(a)),
+    RAMET_LINE("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, "
+               "Scalar upper=0.33333333333333331, bool training=False, "
+               "Generator? generator=None) -> Tensor",
+               rrelu_with(a)),
+    RAMET_LINE("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, "
+               "Scalar upper=0.33333333333333331, bool training=False, "
+               "Generator? generator=None) -> (Tensor, Tensor noise_out)",
+               rrelu_and_noise(a)),
+    RAMET_LINE("aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, "
+               "int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor",
+               trilinear(a)),
+    RAMET_LINE("aten::select_copy.int(Tensor self, int dim, int index) -> Tensor",
+               select(a.tensor(0), a.integer(1), a.integer(2)).clone()),
     RAMET_LINE("aten::broadcast_shapes(int[] a, int[] b) -> int[]", broadcast(a)),
     RAMET_LINE("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
                softmax(a.tensor(0), a.integer(1),

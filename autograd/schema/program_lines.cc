@@ -1,6 +1,5 @@
 // Operators of programs: identity, exceptions, output, modes, devices.
 #include <iostream>
-#include <sstream>
 
 #include "autograd/autocast.h"
 #include "autograd/autograd.h"
@@ -14,9 +13,12 @@ namespace ramet::script {
 namespace {
 
 std::string shown(const Call& a) {
-  auto out = detail::classic<std::ostringstream>();
-  for (size_t i = 0; i < a.size(); ++i) out << (i > 0 ? " " : "") << a[i];
-  return out.str();
+  std::string made;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (i > 0) made += ' ';
+    append_text(made, a[i]);
+  }
+  return made;
 }
 [[noreturn]] void raise(const std::string& message, const std::string& name) {
   throw Error("[" + (name.empty() ? std::string("Exception") : name) + "] " + message);

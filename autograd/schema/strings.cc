@@ -219,10 +219,9 @@ std::string padded(const Call& a, int where) {  // -1: the text is left, 1: righ
   return std::string(static_cast<size_t>(left), fill) + text +
          std::string(static_cast<size_t>(free - left), fill);
 }
+// Python keeps a sign before the zeros, PyTorch does not.
 std::string zero_filled(const std::string& text, int64_t width) {
-  const size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
-  return text.substr(0, sign) + std::string(static_cast<size_t>(missing(text, width)), '0') +
-         text.substr(sign);
+  return std::string(static_cast<size_t>(missing(text, width)), '0') + text;
 }
 std::string character(const std::string& text, int64_t index) {
   return std::string(1, text[place(index, text.size(), "str")]);
@@ -238,9 +237,9 @@ std::string slice(const Call& a) {
 }
 
 std::string shown(const IValue& value) {
-  auto out = detail::classic<std::ostringstream>();
-  out << value;
-  return out.str();
+  std::string made;
+  append_text(made, value);
+  return made;
 }
 // "{}" of format() takes the next value.
 std::string format(const Call& a) {
@@ -250,7 +249,8 @@ std::string format(const Call& a) {
   for (size_t at; (at = text.find("{}", from)) != std::string::npos; from = at + 2) {
     RAMET_CHECK(next < a.size(), "format", "got ", a.size() - 1, " values for '", text,
                 "', expected more");
-    made.append(text, from, at - from).append(shown(a[next++]));
+    made.append(text, from, at - from);
+    append_text(made, a[next++]);
   }
   return made.append(text, from, std::string::npos);
 }
@@ -291,7 +291,7 @@ std::string percent_format(const Call& a) {
     } else {
       RAMET_CHECK(kind == 's', "%", "got the specifier '%", std::string(1, kind),
                   "', expected one of d, i, e, E, f, F, c, s");
-      out << take();
+      append_text(made, take());
     }
     made += out.str();
   }
@@ -308,7 +308,7 @@ std::string digits(int64_t x, uint64_t base, const char* prefix) {
   return (x < 0 ? "-" : "") + (prefix + made);
 }
 
-#define RAMET_TEST(name, ...) RAMET_LINE("aten::" name "(str self) -> bool", __VA_ARGS__)
+#define RAMET_STR_TEST(name, ...) RAMET_LINE("aten::" name "(str self) -> bool", __VA_ARGS__)
 
 const Line kStrings[] = {
     RAMET_LINE("aten::add.str(str a, str b) -> str", a.text(0) + a.text(1)),
@@ -323,15 +323,15 @@ const Line kStrings[] = {
     RAMET_LINE("aten::title(str self) -> str", titled(a.text(0))),
     RAMET_LINE("aten::swapcase(str self) -> str",
                mapped(a.text(0), [](char c) { return swapped(c)[0]; })),
-    RAMET_TEST("isdigit", all(a.text(0), is_digit)),
-    RAMET_TEST("isdecimal", all(a.text(0), is_digit)),
-    RAMET_TEST("isnumeric", all(a.text(0), is_digit)),
-    RAMET_TEST("isalpha", all(a.text(0), is_letter)),
-    RAMET_TEST("isalnum", all(a.text(0), [](char c) { return is_letter(c) || is_digit(c); })),
-    RAMET_TEST("isspace", all(a.text(0), is_blank)),
-    RAMET_TEST("isupper", cased(a.text(0), is_upper)),
-    RAMET_TEST("islower", cased(a.text(0), is_lower)),
-    RAMET_TEST("istitle", is_titled(a.text(0))),
+    RAMET_STR_TEST("isdigit", all(a.text(0), is_digit)),
+    RAMET_STR_TEST("isdecimal", all(a.text(0), is_digit)),
+    RAMET_STR_TEST("isnumeric", all(a.text(0), is_digit)),
+    RAMET_STR_TEST("isalpha", all(a.text(0), is_letter)),
+    RAMET_STR_TEST("isalnum", all(a.text(0), [](char c) { return is_letter(c) || is_digit(c); })),
+    RAMET_STR_TEST("isspace", all(a.text(0), is_blank)),
+    RAMET_STR_TEST("isupper", cased(a.text(0), is_upper)),
+    RAMET_STR_TEST("islower", cased(a.text(0), is_lower)),
+    RAMET_STR_TEST("istitle", is_titled(a.text(0))),
     RAMET_LINE("aten::strip(str self, str chars=\" \n\t\f\v\") -> str",
                stripped(a.text(0), a.text(1), true, true)),
     RAMET_LINE("aten::lstrip(str self, str chars=\" \n\t\f\v\") -> str",

@@ -248,9 +248,8 @@ struct Table {
             line.types ? expression_of(line.called, line.types) : line.expression;
       }
     };
-    for (const auto& lines :
-         {lines_of_layers, lines_of_attention, lines_of_make, lines_of_tensors, lines_of_more,
-          lines_of_core})
+    for (const auto& lines : {lines_of_layers, lines_of_attention, lines_of_make, lines_of_tensors,
+                              lines_of_more, lines_of_core, lines_of_grids, lines_of_backward})
       add(lines());
     for (const Operator& op : operators) lined.insert(op.name);
     std::vector<Row> rows;

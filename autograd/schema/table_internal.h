@@ -13,7 +13,9 @@ void add_rows_of_shape(std::vector<Row>& rows);
 
 /// Lines of tensor functions. A name that has one has no rows:
 Lines lines_of_attention();
+Lines lines_of_backward();
 Lines lines_of_core();
+Lines lines_of_grids();
 Lines lines_of_layers();
 Lines lines_of_make();
 Lines lines_of_more();

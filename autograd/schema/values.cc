@@ -1,9 +1,12 @@
+#include <ostream>
 #include <set>
+#include <streambuf>
 #include <utility>
 
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "autograd/schema/values_internal.h"
+#include "runtime/base/classic.h"
 
 namespace ramet::script {
 
@@ -11,13 +14,42 @@ namespace {
 
 constexpr int kMostLevels = 1000;  // values inside each other that are compared
 
-// Where lists, dictionaries and tuples hold their items. Null for lists of numbers and tensors, and
-// for other values.
-const void* items_of(const IValue& v) {
-  if (v.isTuple()) return v.toTuple().get();
-  if (v.isGenericDict()) return v.toGenericDict().id();
-  const bool plain = v.isIntList() || v.isDoubleList() || v.isBoolList() || v.isTensorList();
-  return v.isList() && !plain ? static_cast<const void*>(&v.toList().vec()) : nullptr;
+constexpr size_t kMostText = size_t{1} << 24;
+constexpr size_t kShortText = 200;
+
+// Appends to a text, up to a length. Streams pass the exception on.
+class Appender final : public std::streambuf {
+ public:
+  struct Full {};
+  Appender(std::string& text, size_t most) : text_(text), most_(most) {}
+
+ protected:
+  int_type overflow(int_type c) override {
+    const char one = traits_type::to_char_type(c);
+    return xsputn(&one, 1) == 1 ? c : traits_type::eof();
+  }
+  std::streamsize xsputn(const char* from, std::streamsize count) override {
+    const size_t room = most_ - std::min(most_, text_.size());
+    text_.append(from, std::min(room, static_cast<size_t>(count)));
+    if (room < static_cast<size_t>(count)) throw Full();
+    return count;
+  }
+
+ private:
+  std::string& text_;
+  size_t most_;
+};
+
+// Did all of it fit?
+bool append(std::string& text, const IValue& value, size_t most) {
+  Appender appender(text, most);
+  std::ostream out(&appender);
+  const detail::ClassicScope classic(out);
+  out.exceptions(std::ios::badbit);
+  try {
+    out << value;
+  } catch (const Appender::Full&) { return false; }
+  return true;
 }
 
 // One comparison. Values that share parts have many ways to a part: each pair is compared once.
@@ -63,7 +95,7 @@ bool Comparison::equal(const IValue& a, const IValue& b) {
   if (a.isDevice() && b.isDevice()) return a.toDevice() == b.toDevice();
   const bool nested = a.isTuple() || a.isList() || a.isGenericDict();
   if (!nested) return a.is(b);  // strings, None, objects
-  const std::pair<const void*, const void*> pair{items_of(a), items_of(b)};
+  const std::pair<const void*, const void*> pair{shared_items(a), shared_items(b)};
   const bool shared = pair.first && pair.second;
   if (shared && (pair.first == pair.second || known_.count(pair) != 0)) return true;
   RAMET_CHECK(depth_ < kMostLevels, "eq", "got more than ", kMostLevels,
@@ -76,6 +108,24 @@ bool Comparison::equal(const IValue& a, const IValue& b) {
 }
 
 }  // namespace
+
+const void* shared_items(const IValue& v) {
+  if (v.isTuple()) return v.toTuple().get();
+  if (v.isGenericDict()) return v.toGenericDict().id();
+  const bool plain = v.isIntList() || v.isDoubleList() || v.isBoolList() || v.isTensorList();
+  return v.isList() && !plain ? static_cast<const void*>(&v.toList().vec()) : nullptr;
+}
+
+void append_text(std::string& made, const IValue& value) {
+  RAMET_CHECK(append(made, value, kMostText), "str", "got a value of more than ", kMostText,
+              " characters as text, expected at most so many");
+}
+
+std::string short_text(const IValue& value) {
+  std::string made;
+  if (!append(made, value, kShortText)) made += "...";
+  return made;
+}
 
 bool equal_values(const IValue& a, const IValue& b) { return Comparison().equal(a, b); }
 

@@ -44,6 +44,16 @@ namespace ramet::script {
 /// elements.
 bool equal_values(const IValue& a, const IValue& b);
 
+/// Where a list, dictionary or tuple holds its items. Null for lists of numbers and tensors, and
+/// for other values.
+const void* shared_items(const IValue& value);
+
+/// Appends a value as str() prints it. An Error where the text gets longer than 2^24 characters:
+/// values that share parts may print as any number of them.
+void append_text(std::string& made, const IValue& value);
+/// For errors: its first characters.
+std::string short_text(const IValue& value);
+
 /// A place in a list of `size`: a negative one counts from the end. An IndexError outside.
 size_t place(int64_t index, size_t size, const char* op);
 

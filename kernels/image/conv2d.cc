@@ -2,6 +2,7 @@
 #include "kernels/image/conv2d_bfloat.h"
 #include "kernels/image/conv2d_taps.h"
 #include "kernels/image/conv2d_wide.h"
+#include "kernels/matrix/gemm.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
@@ -79,12 +80,134 @@ void forward(const Conv2dArgs& a) {
   });
 }
 
+constexpr int64_t kPixels = 6;  // of a tile at most: with the weight they fit 16 registers
+
+// What the pixels of a row of the result see.
+struct Row {
+  const float *x, *weight;  // of its first row tap: column 0 of the image; [column taps][channels]
+  int64_t taps, line;       // row taps, and the floats from one to the next
+  int64_t channels;
+  const float* bias;
+};
+
+RAMET_INLINE vf load_some(const float* p, int64_t n) { return n >= VL ? load(p) : loadn(p, n); }
+
+// Convolutions of each channel by itself, with the channels of a pixel next to each other. A vector
+// is channels of a pixel, so nothing is copied but the filter, tap by tap. An element is the same
+// chain as in the other ways (Note [Convolution without im2col] in conv2d.h). Columns outside the
+// image count as zeros there, and so they do here.
+bool is_depthwise(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  return s.groups == s.ci && s.co == s.ci && s.ci >= 8 && a.x.c == 1 && a.y.c == 1;
+}
+
+class Depthwise {
+ public:
+  explicit Depthwise(const Conv2dArgs& a)
+      : a_(a), s_(a.shape), weights_(static_cast<float*>(a.workspace)) {}
+
+  void run() const {
+    const int64_t taps = s_.kh * s_.kw;
+    pack_transposed(static_cast<const float*>(a_.weight), taps, s_.ci, taps, weights_, s_.ci);
+    const int64_t rows = conv2d_rows(s_.n, s_.oh, s_.ow * s_.ci), blocks = ceil_div(s_.oh, rows);
+    parallel_tasks(s_.n * blocks, [&](int64_t task, int) {
+      const int64_t first = task % blocks * rows;
+      for (int64_t i = first; i < imin(first + rows, s_.oh); ++i) row(task / blocks, i);
+    });
+  }
+
+ private:
+  void row(int64_t n, int64_t i) const {
+    const int64_t y0 = i * s_.sh - s_.ph;
+    const Inside inside(y0, s_.dh, s_.kh, s_.h);
+    const Row row{data_of(a_.x) + n * a_.x.n + (y0 + inside.from * s_.dh) * a_.x.h,
+                  weights_ + inside.from * s_.kw * s_.ci,
+                  inside.to - inside.from,
+                  s_.dh * a_.x.h,
+                  s_.ci,
+                  static_cast<const float*>(a_.bias)};
+    float* y = data_of(a_.y) + n * a_.y.n + i * a_.y.h;
+    // Pixels lo .. hi see no column outside the image.
+    const int64_t reach = s_.w - 1 - (s_.kw - 1) * s_.dw + s_.pw;
+    const int64_t lo = imin(ceil_div(s_.pw, s_.sw), s_.ow),
+                  hi = imax(lo, imin(reach < 0 ? 0 : reach / s_.sw + 1, s_.ow));
+    for (int64_t j = 0; j < lo; ++j) at_border(row, j, y);
+    if (lo < hi) {
+      const Cut cut(hi - lo, kPixels);
+      for (int64_t part = 0, j = lo; part < cut.parts; j += cut.size(part++))
+        within(cut.size(part), row, j, y);
+    }
+    for (int64_t j = hi; j < s_.ow; ++j) at_border(row, j, y);
+  }
+
+  // P pixels from j on.
+  template <int P> void tile(const Row& row, int64_t j, float* y) const {
+    const float* x = row.x + (j * s_.sw - s_.pw) * a_.x.w;
+    const int64_t step = s_.sw * a_.x.w, column = s_.dw * a_.x.w;
+    for (int64_t c = 0; c < row.channels; c += VL) {
+      const int64_t n = row.channels - c;
+      vf acc[P];
+      for (int p = 0; p < P; ++p) acc[p] = vf{};
+      const auto taps = [&](auto&& read) __attribute__((always_inline)) {
+        const float* w = row.weight + c;
+        for (int64_t r = 0; r < row.taps; ++r) {
+          const float* from = x + r * row.line + c;
+          for (int64_t q = 0; q < s_.kw; ++q, w += row.channels, from += column) {
+            const vf weight = read(w);
+#pragma GCC unroll 8
+            for (int p = 0; p < P; ++p) acc[p] = fma(read(from + p * step), weight, acc[p]);
+          }
+        }
+      };
+      if (n >= VL) taps([](const float* p) { return load(p); });
+      else taps([n](const float* p) { return loadn(p, n); });
+      for (int p = 0; p < P; ++p) put(row, acc[p], c, y + (j + p) * a_.y.w);
+    }
+  }
+  void within(int64_t pixels, const Row& row, int64_t j, float* y) const {
+    switch (pixels) {
+      case 1: return tile<1>(row, j, y);
+      case 2: return tile<2>(row, j, y);
+      case 3: return tile<3>(row, j, y);
+      case 4: return tile<4>(row, j, y);
+      case 5: return tile<5>(row, j, y);
+      default: return tile<6>(row, j, y);
+    }
+  }
+
+  void at_border(const Row& row, int64_t j, float* y) const {
+    const int64_t x0 = j * s_.sw - s_.pw;
+    for (int64_t c = 0; c < row.channels; c += VL) {
+      vf acc{};
+      const float* w = row.weight + c;
+      for (int64_t r = 0; r < row.taps; ++r)
+        for (int64_t q = 0; q < s_.kw; ++q, w += row.channels) {
+          const int64_t x = x0 + q * s_.dw, n = row.channels - c;
+          const bool in = x >= 0 && x < s_.w;
+          const vf value = in ? load_some(row.x + r * row.line + x * a_.x.w + c, n) : vf{};
+          acc = fma(value, load_some(w, n), acc);
+        }
+      put(row, acc, c, y + j * a_.y.w);
+    }
+  }
+
+  static RAMET_INLINE void put(const Row& row, vf value, int64_t c, float* y) {
+    const int64_t n = imin(VL, row.channels - c);
+    storen(y + c, row.bias ? value + load_some(row.bias + c, n) : value, n);
+  }
+
+  const Conv2dArgs& a_;
+  const Conv2dShape& s_;
+  float* const weights_;  // [taps][channels]
+};
+
 }  // namespace
 
 void conv2d_forward(const Conv2dArgs& a) {
   if (a.dtype == ScalarType::BFloat16) return conv2d_bfloat_forward(a);
   if (a.dtype != ScalarType::Float) return conv2d_wide_forward(a);
-  if (a.shape.n > 0 && a.shape.co > 0) forward(a);
+  if (a.shape.n == 0 || a.shape.co == 0) return;
+  is_depthwise(a) ? Depthwise(a).run() : forward(a);
 }
 void conv2d_backward_weight(const Conv2dArgs& a) {
   if (a.dtype == ScalarType::BFloat16) return conv2d_bfloat_backward_weight(a);

@@ -39,22 +39,33 @@ void load_planes(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w,
       for (int64_t j = 0; j < w; ++j) dst[i * plane + j] = src[i * sc + j * sw];
 }
 
-// Writes elements r0 .. r0+VL of row p of the transposed matrix to dst_of(p, r0), for p < k. The
-// source is s[r*ld + p], r < rows. Nothing is written after them.
+// Transposes s[r*ld + p], r < rows, p < k: row_of(p)[r] = s[r*ld + p]. It calls row_of with p
+// ascending, and writes nothing after a row. Reads are `rows` streams, which a processor prefetches
+// if there are few.
 template <class F>
-RAMET_INLINE void transpose_rows(const float* s, int64_t ld, int64_t rows, int64_t k,
-                                 const F& dst_of) {
-  for (int64_t r0 = 0; r0 < rows; r0 += VL) {
-    const int64_t nr = imin(rows - r0, VL);
-    for (int64_t k0 = 0; k0 < k; k0 += VL) {
-      const int64_t nk = imin(k - k0, VL);
+RAMET_INLINE void transpose_rows(const float* s, int64_t ld, int64_t rows, int64_t k, F&& row_of) {
+  for (int64_t k0 = 0; k0 < k; k0 += VL) {
+    const int64_t nk = imin(k - k0, VL);
+    float* row[VL];
+    for (int i = 0; i < VL && i < nk; ++i) row[i] = row_of(k0 + i);
+    for (int64_t r0 = 0; r0 < rows; r0 += VL) {
+      const int64_t nr = imin(rows - r0, VL);
+      const float* from = s + r0 * ld + k0;
       vf v[VL];
+      if (nr == VL && nk == VL) {
 #pragma GCC unroll 16
-      for (int i = 0; i < VL; ++i) v[i] = i < nr ? loadn(s + (r0 + i) * ld + k0, nk) : vf{};
+        for (int i = 0; i < VL; ++i) v[i] = load(from + i * ld);
+        transpose(v);
+#pragma GCC unroll 16
+        for (int i = 0; i < VL; ++i) store(row[i] + r0, v[i]);
+        continue;
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < VL; ++i) v[i] = i < nr ? loadn(from + i * ld, nk) : vf{};
       transpose(v);
 #pragma GCC unroll 16
       for (int i = 0; i < VL; ++i)
-        if (i < nk) storen(dst_of(k0 + i, r0), v[i], nr);
+        if (i < nk) storen(row[i] + r0, v[i], nr);
     }
   }
 }
@@ -94,7 +105,7 @@ void load_plane_slab(const float* image, const ImageView& v, int64_t h, int64_t 
 
 void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, int64_t sw) {
   if (sw == 1 || w == 1)
-    return transpose_rows(src, c, w, c, [&](int64_t i, int64_t j) { return dst + i * sc + j; });
+    return transpose_rows(src, c, w, c, [&](int64_t i) { return dst + i * sc; });
   for (int64_t j = 0; j < w; ++j)
     for (int64_t i = 0; i < c; ++i) dst[i * sc + j * sw] = src[j * c + i];
 }
@@ -108,18 +119,25 @@ RAMET_INLINE float* packed(float* dst, const TapPlace& tap, int64_t k, int64_t j
 
 void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps,
                  const TapPlace* place, float* dst) {
-  const int64_t group = taps * cig * cog;
-  // Blocks of channels, so that a block's destination lines stay in the cache.
-  const int64_t block = imax(1, 64 / taps), blocks = ceil_div(cig, block);
+  const int64_t group = taps * cig * cog, slivers = ceil_div(cog, kNR);
+  // A task is a sliver of some channels: it reads up to kNR rows of the weight from first to last.
+  const int64_t block = imax(1, 4096 / taps), blocks = ceil_div(cig, block);
   const auto task = [&](int64_t t, int) {
-    const int64_t g = t / blocks, c0 = t % blocks * block, n = imin(block, cig - c0);
-    transpose_rows(weight + g * group + c0 * taps, cig * taps, cog, n * taps,
-                   [&](int64_t p, int64_t o) {
-                     return packed(dst + g * group, place[p % taps], c0 + p / taps, o, cog);
+    const int64_t g = t / (slivers * blocks), j = t / blocks % slivers * kNR;
+    const int64_t c0 = t % blocks * block, n = imin(block, cig - c0), width = imin(kNR, cog - j);
+    float* to = dst + g * group;
+    int64_t tap = 0, c = c0;
+    transpose_rows(weight + g * group + j * cig * taps + c0 * taps, cig * taps, width, n * taps,
+                   [&](int64_t) {
+                     const TapPlace& p = place[tap];
+                     float* row = to + p.base + j * p.rows + (p.row + c) * width;
+                     if (++tap == taps) tap = 0, ++c;
+                     return row;
                    });
   };
-  if (groups * group * 4 >= 2 * parallel_grain()) return parallel_tasks(groups * blocks, task);
-  for (int64_t t = 0; t < groups * blocks; ++t) task(t, 0);
+  const int64_t tasks = groups * slivers * blocks;
+  if (groups * group * 4 >= 2 * parallel_grain()) return parallel_tasks(tasks, task);
+  for (int64_t t = 0; t < tasks; ++t) task(t, 0);
 }
 
 void pack_filter_transposed(const float* weight, int64_t groups, int64_t cog, int64_t cig,
@@ -128,12 +146,13 @@ void pack_filter_transposed(const float* weight, int64_t groups, int64_t cog, in
   const auto one = [&](int64_t o) {
     float* d = dst + o / cog * group;
     const float* w = weight + o * cig * taps;
-    if (taps == 1)
-      for (int64_t c = 0; c < cig; c += kNR)
-        copy(packed(d, place[0], o % cog, c, cig), w + c, imin(kNR, cig - c));
-    else
-      transpose_rows(w, taps, cig, taps,
-                     [&](int64_t p, int64_t c) { return packed(d, place[p], o % cog, c, cig); });
+    for (int64_t c = 0; c < cig; c += kNR) {
+      const int64_t n = imin(kNR, cig - c);
+      if (taps == 1) copy(packed(d, place[0], o % cog, c, cig), w + c, n);
+      else
+        transpose_rows(w + c * taps, taps, n, taps,
+                       [&](int64_t p) { return packed(d, place[p], o % cog, c, cig); });
+    }
   };
   const int64_t per =
       outputs * cig * taps * 4 >= 2 * parallel_grain() ? ceil_div(outputs, 16) : outputs;

@@ -12,11 +12,7 @@ namespace ramet::c {
 namespace {
 
 std::shared_ptr<ModuleObject> made(const char* op, const std::string& json) {
-  auto object = std::make_shared<ModuleObject>();
-  object->module = module_of_json(op, json);
-  object->json = json;
-  list_tensors(*object);
-  return object;
+  return module_object(module_of_json(op, json), json);
 }
 
 Named state_of(const ModuleObject& object) {
@@ -81,6 +77,13 @@ void list_tensors(ModuleObject& object) {
   object.parameters = std::move(parameters);
   object.buffers = std::move(buffers);
 }
+std::shared_ptr<ModuleObject> module_object(nn::AnyModule module, std::string json) {
+  auto object = std::make_shared<ModuleObject>();
+  object->module = std::move(module);
+  object->json = std::move(json);
+  list_tensors(*object);
+  return object;
+}
 Tensor forward_of(ModuleObject& object, Tensor x) {
   nn::AnyModule& module = object.module;
   return module.maps_tensor() ? module.map_tensor(std::move(x)) : module.forward(std::move(x));
@@ -103,12 +106,7 @@ ramet_module* ramet_module_new(const char* json, const char* weights) {
 ramet_module* ramet_module_clone(const ramet_module* module) {
   return result_of(__func__, [&](const char* op) {
     const std::shared_ptr<ModuleObject> from = module_of(module, op);
-    if (from->json.empty()) {  // a script's
-      const auto copy = std::make_shared<ModuleObject>();
-      copy->module = from->module.clone();
-      list_tensors(*copy);
-      return handle_of(copy);
-    }
+    if (from->json.empty()) return handle_of(module_object(from->module.clone()));  // a script's
     const std::shared_ptr<ModuleObject> to = made(op, from->json);
     copy_branches(*to, *from);
     std::vector<Tensor> values;

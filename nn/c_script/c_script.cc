@@ -32,10 +32,7 @@ ramet_module* ramet_script_load(const char* path, const char* device) {
   return result_of(__func__, [&](const char* op) {
     script::LoadOptions options;
     if (device) options.device = Device(device);
-    const auto object = std::make_shared<ModuleObject>();
-    object->module = nn::AnyModule(script::load(text(path, op, "path"), options));
-    list_tensors(*object);
-    return handle_of(object);
+    return handle_of(module_object(nn::AnyModule(script::load(text(path, op, "path"), options))));
   });
 }
 

@@ -94,6 +94,7 @@ class DeepCopy {
  public:
   explicit DeepCopy(std::optional<Device> device) : device_(device) {}
   std::shared_ptr<Object> of(const std::shared_ptr<Object>& object);
+  IValue of(const IValue& value);
 
  private:
   /// Of a storage: what tensors show of it, in bytes, how many they are, and the copy of that part.

@@ -2,11 +2,26 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace ramet::script {
+
+/// Where the lines of a text end. Found when it is first asked for; the text must not change then.
+class LineEnds {
+ public:
+  LineEnds() = default;
+  LineEnds(const LineEnds&) {}  // may be of another text
+  LineEnds& operator=(const LineEnds&) = delete;
+  /// How many lines end before the offset.
+  int64_t before(const std::string& text, size_t offset) const;
+
+ private:
+  mutable std::once_flag found_;
+  mutable std::vector<size_t> ends_;
+};
 
 /// A text of an archive ("code/__torch__/net.py"), and where its lines came from.
 struct Source {
@@ -20,6 +35,7 @@ struct Source {
     int64_t line;
   };
   std::vector<Origin> origins;
+  LineEnds ends = {};
 
   /// "net.py:12 (code/__torch__/net.py:30)": the Python line where it is known, then the archive's.
   std::string place(size_t offset) const;

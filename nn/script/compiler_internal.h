@@ -171,6 +171,7 @@ class FunctionCompiler {
   Value call_operator(const std::string& name, std::vector<Argument> arguments, size_t offset);
   std::optional<Value> call_special_operator(const std::string& name,
                                              const std::vector<Argument>& arguments, size_t offset);
+  void state_dtype(std::vector<Argument>& arguments);
   Value listed(const Value& value, size_t offset);
   Operand operator_argument(const Match& match, size_t i, Argument* given, size_t offset);
   Value call_function(ScriptFunction& function, const Value* self, const Expression& call);

@@ -104,6 +104,8 @@ Meaning FunctionCompiler::member_of_type(const TypePtr& type, const std::string&
 
 Meaning FunctionCompiler::member_of_namespace(const std::string& space, const std::string& name,
                                               size_t offset) {
+  // torch.autograd.grad is the operator aten::grad, as in PyTorch.
+  if (space == "torch" && name == "autograd") return of_text(MeaningKind::kNamespace, space);
   if (space == "torch") return of_text(MeaningKind::kOperator, "aten::" + name);
   if (space == "ops") return of_text(MeaningKind::kNamespace, "ops." + name);
   if (space.compare(0, 4, "ops.") == 0)

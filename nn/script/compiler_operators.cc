@@ -1,4 +1,5 @@
 // Compiling calls of operators: overloads are chosen here.
+#include "autograd/schema/arguments_internal.h"
 #include "nn/script/compiler_internal.h"
 #include "nn/script/upgraders_internal.h"
 
@@ -94,6 +95,7 @@ Value FunctionCompiler::call_operator(const std::string& name, std::vector<Argum
       return *made;
   if (operators_named(name).empty()) return problem(offset, name + ": no such operation");
   if (!fine) return {};
+  if (name == "aten::tensor" || name == "aten::as_tensor") state_dtype(arguments);
   std::vector<Given> given(arguments.size());
   for (size_t i = 0; i < given.size(); ++i) {
     given[i].name = arguments[i].name;
@@ -115,6 +117,27 @@ Value FunctionCompiler::call_operator(const std::string& name, std::vector<Argum
       emit_value(Code::kCall, operands, static_cast<uint32_t>(program_->operators.size() - 1),
                  match.result ? match.result : Type::of(TypeKind::kNone), offset);
   return name == "aten::values" ? listed(made, offset) : made;
+}
+
+// Lists of lists do not know their type. So a tensor of them gets it here: there may be no numbers
+// in them that say it. For floats it is the default dtype of the time of the call.
+void FunctionCompiler::state_dtype(std::vector<Argument>& arguments) {
+  if (arguments.empty()) return;
+  const Type* type = arguments[0].value.type.get();
+  int depth = 0;
+  for (; type->kind() == TypeKind::kList; type = type->element().get()) ++depth;
+  const bool whole = type->kind() == TypeKind::kInt, truth = type->kind() == TypeKind::kBool;
+  if (depth < 2 || (!whole && !truth)) return;
+  const Value dtype = constant(number_of(whole ? kLong : kBool), Type::of(TypeKind::kInt));
+  for (Argument& argument : arguments) {
+    if (argument.name != "dtype") continue;
+    const IValue* const known = argument.literal ? nullptr : constant_of(argument.value);
+    if (known && known->isNone()) argument.value = dtype;
+    return;
+  }
+  arguments.emplace_back();
+  arguments.back().name = "dtype";
+  arguments.back().value = dtype;
 }
 
 // A list of any values as one of its type. Others than lists of these are held so anyway.

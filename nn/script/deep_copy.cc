@@ -29,6 +29,11 @@ std::shared_ptr<Object> DeepCopy::of(const std::shared_ptr<Object>& object) {
   return copied(object, 0);
 }
 
+IValue DeepCopy::of(const IValue& value) {
+  find_parts(value, 0);
+  return copied(value, 0);
+}
+
 // ---- what tensors share -------------------------------------------------------------------------
 
 void DeepCopy::find_parts(const Object& object, int depth) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "autograd/schema/spans_internal.h"
+#include "nn/script/archive_internal.h"
 #include "nn/script/interpreter_internal.h"
 
 namespace ramet::script {
@@ -52,6 +53,14 @@ IValue held_as(const IValue& value, const TypePtr& type) {
       return value.isTensorList() || !elements_fit() ? value : value.toTensorList();
     default: return value;
   }
+}
+
+/// The default is its own in each call: the function may change it.
+IValue default_of(const FunctionParameter& parameter) {
+  const IValue& value = *parameter.value;
+  return value.isList() || value.isTuple() || value.isGenericDict()
+             ? DeepCopy(std::nullopt).of(value)
+             : value;
 }
 
 template <class T> IValue numbers_of(const Tensor& tensor, int64_t dim, const T*& at) {
@@ -164,7 +173,7 @@ IValue call(const ScriptFunction& function, std::vector<IValue> arguments,
     const FunctionParameter& parameter = parameters[i];
     RAMET_CHECK(given[i] || parameter.value, name, "got no argument '", parameter.name,
                 "', expected ", parameter.type->text());
-    if (!given[i]) values[i] = *parameter.value;
+    if (!given[i]) values[i] = default_of(parameter);
     values[i] = held_as(values[i], parameter.type);
     RAMET_CHECK(has_type(values[i], parameter.type), name, "argument '", parameter.name, "': got ",
                 values[i].tagKind(), ", expected ", parameter.type->text());

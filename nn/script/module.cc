@@ -45,13 +45,25 @@ IValue Module::operator()(std::vector<IValue> inputs, const Kwargs& by_name) con
   const ClassInfo& info = *object().info();
   (void)get_method("forward");
   for (const auto* hooks : {&info.pre_hooks, &info.hooks})
-    for (const std::string& hook : *hooks) (void)get_method(hook);
+    for (const std::string& hook : *hooks)  // a frozen module has them, too
+      ramet::script::compile(LoadedModule{object_, texts_}, *info.method(hook));
   return call_module(object_, std::move(inputs), pairs(by_name));
+}
+
+// A module that is there has attributes that are.
+bool Module::sees(const std::string& attribute) const {
+  if (!frozen_ || frozen_->attributes.count(attribute) != 0) return true;
+  const std::string below = attribute + ".";
+  const auto next = frozen_->attributes.lower_bound(below);
+  return next != frozen_->attributes.end() && next->compare(0, below.size(), below) == 0;
+}
+bool Module::sees_method(const std::string& method) const {
+  return !frozen_ || frozen_->methods.count(method) != 0;
 }
 
 std::optional<Method> Module::find_method(const std::string& name) const {
   ScriptFunction* function = object().info()->method(name);
-  if (!function) return std::nullopt;
+  if (!function || !sees_method(name)) return std::nullopt;
   ramet::script::compile(LoadedModule{object_, texts_}, *function);
   return Method(object_, function, name);
 }
@@ -64,7 +76,7 @@ std::vector<Method> Module::get_methods() const {
   std::vector<Method> list;
   for (const auto& method : object().info()->methods) {
     std::string name = method->name.substr(method->name.rfind('.') + 1);
-    list.push_back(get_method(name));
+    if (sees_method(name)) list.push_back(get_method(name));
   }
   return list;
 }
@@ -73,11 +85,16 @@ std::vector<Method> Module::get_methods() const {
 
 bool Module::hasattr(const std::string& name) const {
   const ClassInfo& info = *object().info();
-  return info.slot(name) >= 0 || info.constants.count(name) != 0;
+  return (info.slot(name) >= 0 && sees(name)) || info.constants.count(name) != 0;
+}
+size_t Module::num_slots() const {
+  size_t count = 0;
+  for (const auto& attribute : object().info()->attributes) count += sees(attribute.name) ? 1 : 0;
+  return count;
 }
 IValue Module::attr(const std::string& name) const {
   const ClassInfo& info = *object().info();
-  if (const int64_t slot = info.slot(name); slot >= 0)
+  if (const int64_t slot = info.slot(name); slot >= 0 && sees(name))
     return object_->slots[static_cast<size_t>(slot)];
   const auto constant = info.constants.find(name);
   RAMET_CHECK(constant != info.constants.end(), "torch::jit::Module", type_name(),
@@ -91,13 +108,40 @@ void Module::setattr(const std::string& name, IValue value) const {
   const ClassInfo& info = *object().info();
   RAMET_CHECK(!info.constants.count(name), "torch::jit::Module", "Can't set constant '", name,
               "' which has value: ", info.constants.at(name));
-  const int64_t slot = info.slot(name);
+  const int64_t slot = sees(name) ? info.slot(name) : -1;
   RAMET_CHECK(slot >= 0, "torch::jit::Module", type_name(), " does not have a field with name '",
               name, "'");
   const auto& attribute = info.attributes[static_cast<size_t>(slot)];
   RAMET_CHECK(has_type(value, attribute.type), "torch::jit::Module", "attribute '", name, "': got ",
               value.tagKind(), ", expected ", attribute.type->text());
   object_->slots[static_cast<size_t>(slot)] = std::move(value);
+}
+
+namespace {
+
+// The attribute that register_...() sets. One of the class, since all its objects have the same.
+void check_registered(const Module& module, const std::string& name, const char* op) {
+  RAMET_CHECK(ModuleAccess::loaded(module).object->info()->slot(name) >= 0, op, "got the name '",
+              name, "', expected an attribute of ", module.type_name(),
+              ": a class of a file gets no others");
+}
+
+}  // namespace
+
+void Module::register_buffer(const std::string& name, Tensor value) const {
+  (void)object();
+  check_registered(*this, name, "register_buffer");
+  setattr(name, std::move(value));
+}
+void Module::register_parameter(const std::string& name, Tensor value, bool) const {
+  (void)object();
+  check_registered(*this, name, "register_parameter");
+  setattr(name, std::move(value));
+}
+void Module::register_module(const std::string& name, const Module& module) const {
+  (void)object();
+  check_registered(*this, name, "register_module");
+  setattr(name, module);
 }
 
 namespace {
@@ -127,7 +171,9 @@ std::vector<NameTensor> tensors(const Module& module, bool recurse,
     const auto& attributes = object.info()->attributes;
     for (size_t i = 0; i < attributes.size(); ++i) {
       const IValue& value = object.slots[i];
-      if (!(attributes[i].*wanted) || !value.isTensor() || !value.toTensor().defined()) continue;
+      if (!(attributes[i].*wanted) || !ModuleAccess::sees(each, attributes[i].name) ||
+          !value.isTensor() || !value.toTensor().defined())
+        continue;
       list.push_back({full_name(name, attributes[i].name), value.toTensor()});
     }
   }
@@ -151,10 +197,23 @@ std::vector<Named<Module>> Module::named_children() const {
   std::vector<Named<Module>> list;
   const auto& attributes = object().info()->attributes;
   for (size_t i = 0; i < attributes.size(); ++i) {
-    if (auto child = module_in(object_->slots[i]))
-      list.push_back({attributes[i].name, Module(std::move(child), texts_)});
+    const std::string& name = attributes[i].name;
+    auto child = module_in(object_->slots[i]);
+    if (!child || !sees(name)) continue;
+    list.push_back({name, Module(std::move(child), texts_)});
+    if (!frozen_) continue;
+    ramet::script::FrozenNames below;
+    for (const std::string& kept : frozen_->attributes)
+      if (kept.compare(0, name.size() + 1, name + ".") == 0)
+        below.attributes.insert(kept.substr(name.size() + 1));
+    ModuleAccess::freeze(list.back().value, std::move(below));
   }
   return list;
+}
+void Module::apply(const std::function<void(Module&)>& f) const {
+  for (const Module& child : children()) child.apply(f);
+  Module self = *this;
+  f(self);
 }
 std::vector<Named<Module>> Module::named_modules() const {
   std::vector<Named<Module>> list;
@@ -175,8 +234,10 @@ std::vector<Named<IValue>> Module::named_attributes(bool recurse) const {
   std::vector<Named<IValue>> list;
   for (const auto& [name, each] : chosen(*this, recurse)) {
     const Object& module = each.object();
-    for (size_t i = 0; i < module.slots.size(); ++i)
-      list.push_back({full_name(name, module.info()->attributes[i].name), module.slots[i]});
+    for (size_t i = 0; i < module.slots.size(); ++i) {
+      const std::string& own = module.info()->attributes[i].name;
+      if (each.sees(own)) list.push_back({full_name(name, own), module.slots[i]});
+    }
   }
   return list;
 }
@@ -216,16 +277,23 @@ void Module::to(Device device, bool non_blocking) const {
 
 void Module::train(bool on) const {
   for (const Module& module : modules())
-    if (module.object_->info()->slot("training") >= 0) module.setattr("training", on);
+    if (module.object_->info()->slot("training") >= 0 && module.sees("training"))
+      module.setattr("training", on);
 }
 bool Module::is_training() const { return attr("training", true).toBool(); }
 
 Module Module::deepcopy(std::optional<Device> device) const {
   (void)object();
-  return Module(DeepCopy(device ? std::optional(resolve(*device)) : std::nullopt).of(object_),
-                texts_);
+  Module made(DeepCopy(device ? std::optional(resolve(*device)) : std::nullopt).of(object_),
+              texts_);
+  made.frozen_ = frozen_;
+  return made;
 }
-Module Module::copy() const { return Module(std::make_shared<Object>(object()), texts_); }
+Module Module::copy() const {
+  Module made(std::make_shared<Object>(object()), texts_);
+  made.frozen_ = frozen_;
+  return made;
+}
 
 const std::string& Module::type_name() const { return object().class_name(); }
 void Module::define(const std::string&) const { jit::compile(""); }
@@ -234,16 +302,6 @@ IValue::ObjectPtr Module::_ivalue() const {
   return object_;
 }
 
-Module freeze(const Module& module) {
-  RAMET_CHECK(!module.is_training(), "torch::jit::freeze",
-              "Freezing module in training mode is not yet supported");
-  return module.deepcopy();
-}
-Module optimize_for_inference(const Module& module) {
-  Module made = module.deepcopy();
-  made.eval();
-  return made;
-}
 void compile(const std::string&) {
   fail("torch::jit::compile",
        "got TorchScript's text, which this library compiles only as part of "

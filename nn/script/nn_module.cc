@@ -75,9 +75,8 @@ void ScriptModule::to_object(const std::optional<Device>& here) const {
     const Tensor& t = registered(slot);
     IValue& value = object.slots[slot.slot];
     if (value.isTensor() ? value.toTensor().is_same(t) : !t.defined()) continue;
-    IValue now;
-    if (t.defined()) now = t;
-    value = std::move(now);
+    if (t.defined()) value = t;
+    else value = IValue();
   }
   for (const size_t slot : devices_) {
     IValue& value = object.slots[slot];

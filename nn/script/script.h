@@ -33,6 +33,7 @@ class Object;
 struct ArchiveTexts;
 struct ScriptFunction;
 struct LoadedModule;
+struct FrozenNames;
 struct Move;
 
 /// What a file may ask for before loading or running it is an Error, and where its tensors go.
@@ -127,6 +128,13 @@ class RAMET_API Module {
   void setattr(const std::string& name, IValue value) const;
   /// Is there such an attribute or constant?
   bool hasattr(const std::string& name) const;
+  /// How many attributes it has.
+  size_t num_slots() const;
+  /// Sets an attribute that the class has, as a buffer, a parameter or a module. LibTorch's add one
+  /// where there is none. Here that is an Error, since the class is the file's:
+  void register_buffer(const std::string& name, Tensor value) const;
+  void register_parameter(const std::string& name, Tensor value, bool is_buffer) const;
+  void register_module(const std::string& name, const Module& module) const;
 
   /// Those of this module and, with `recurse`, of all below it. A module that is there twice is
   /// visited once, under its first name:
@@ -140,6 +148,8 @@ class RAMET_API Module {
   /// This one first, then all below it:
   std::vector<Module> modules() const;
   std::vector<Named<Module>> named_modules() const;
+  /// Calls f for all modules: those below a module first.
+  void apply(const std::function<void(Module&)>& f) const;
   /// All attributes, as parameters():
   std::vector<IValue> attributes(bool recurse = true) const;
   std::vector<Named<IValue>> named_attributes(bool recurse = true) const;
@@ -165,6 +175,13 @@ class RAMET_API Module {
   void save(const std::string& path, const ExtraFilesMap& extra_files = {}) const;
   void save(std::ostream& out, const ExtraFilesMap& extra_files = {}) const;
 
+  /// The module as text: its parameters, attributes, methods and modules. A method's body is its
+  /// code. LibTorch prints the graph.
+  std::string dump_to_str(bool print_method_bodies, bool print_attr_values,
+                          bool print_param_values) const;
+  /// Prints that.
+  void dump(bool print_method_bodies, bool print_attr_values, bool print_param_values) const;
+
   /// The class's full name ("__torch__.net.Net").
   const std::string& type_name() const;
   /// Compiling TorchScript's text is not supported: an Error that says so.
@@ -173,14 +190,18 @@ class RAMET_API Module {
   IValue::ObjectPtr _ivalue() const;
   operator IValue() const { return IValue(_ivalue()); }
   bool operator==(const Module& o) const { return object_ == o.object_; }
+  bool operator!=(const Module& o) const { return !(*this == o); }
 
  private:
   friend struct script::LoadedModule;
   friend struct ModuleAccess;
   Module(std::shared_ptr<script::Object> object, std::shared_ptr<script::ArchiveTexts> texts);
   script::Object& object() const;
+  bool sees(const std::string& attribute) const;
+  bool sees_method(const std::string& method) const;
   std::shared_ptr<script::Object> object_;
   std::shared_ptr<script::ArchiveTexts> texts_;
+  std::shared_ptr<const script::FrozenNames> frozen_;  // what is left of a frozen module
 };
 
 namespace script {
@@ -205,11 +226,17 @@ RAMET_API Module load(std::shared_ptr<ReadAdapter> in, std::optional<Device> dev
 RAMET_API Module load(const std::string& path, const ramet::script::LoadOptions& options);
 RAMET_API Module load(std::istream& in, const ramet::script::LoadOptions& options);
 
-/// A copy in evaluation mode. An Error in training mode, as in LibTorch. Nothing is folded: the
-/// program is the same, and its attributes stay.
-RAMET_API Module freeze(const Module& module);
-/// A copy in evaluation mode; nothing else is optimised.
-RAMET_API Module optimize_for_inference(const Module& module);
+/// A copy with its parameters and attributes as constants: they are no longer there, and get no
+/// gradients. What forward() changes stays, and so do the attributes and methods of
+/// `preserved_attrs` ("scale", "encoder.weight", "other_method"). An Error in training mode. The
+/// program stays as it was, and a file of the copy has all attributes.
+RAMET_API Module
+freeze(const Module& module,
+       const std::optional<std::vector<std::string>>& preserved_attrs = std::nullopt,
+       bool optimize_numerics = true);
+/// freeze(), or the module itself where it is frozen. `other_methods`: that it has to have.
+RAMET_API Module optimize_for_inference(const Module& module,
+                                        const std::vector<std::string>& other_methods = {});
 /// LibTorch compiles TorchScript's text here. This library does not: an Error that says so.
 [[noreturn]] RAMET_API void compile(const std::string& source);
 

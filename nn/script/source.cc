@@ -19,12 +19,18 @@ std::string text_of(const Source::Origin& origin) {
 }
 
 std::string archive_line(const Source& source, size_t offset) {
-  const auto end = static_cast<ptrdiff_t>(std::min(offset, source.text.size()));
-  const auto line = 1 + std::count(source.text.begin(), source.text.begin() + end, '\n');
-  return source.name + ":" + std::to_string(line);
+  return source.name + ":" + std::to_string(1 + source.ends.before(source.text, offset));
 }
 
 }  // namespace
+
+int64_t LineEnds::before(const std::string& text, size_t offset) const {
+  std::call_once(found_, [&] {
+    for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
+      ends_.push_back(at);
+  });
+  return std::lower_bound(ends_.begin(), ends_.end(), offset) - ends_.begin();
+}
 
 std::string Source::place(size_t offset) const {
   const std::string here = archive_line(*this, offset);

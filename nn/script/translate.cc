@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "nn/script/module_internal.h"
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 #include "runtime/base/classic.h"
 
 namespace ramet::script {
@@ -37,16 +37,8 @@ constexpr const char* kModuleNames[] = {"forward",
                                         "as",
                                         "state_dict",
                                         "push_back",
-                                        "parameters_"};
-
-std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
-
-/// Names of a file in a comment: they may hold any character, and must not end the line.
-std::string in_comment(std::string name) {
-  for (char& c : name)
-    if (!detail::is_letter_or_digit(c) && c != '.') c = '_';
-  return name;
-}
+                                        "parameters_",
+                                        "share"};
 
 /// Has the file it in evaluation mode?
 bool is_evaluated(const Object& object) {
@@ -63,6 +55,8 @@ std::string zeros(const Tensor& t) {
          cpp_dtype(t.scalar_type()) + ")";
 }
 
+bool has_hooks(const ClassInfo& info) { return !info.hooks.empty() || !info.pre_hooks.empty(); }
+
 /// The value of a tensor attribute; null where it is none.
 const Tensor* tensor_of(const IValue& value) {
   return value.isTensor() && value.toTensor().defined() ? &value.toTensor() : nullptr;
@@ -72,16 +66,9 @@ const Tensor* tensor_of(const IValue& value) {
 
 ModuleWriter::ModuleWriter(CompilationUnit& unit_in, std::shared_ptr<Object> root, std::string name)
     : unit(unit_in), root_(std::move(root)), name_(std::move(name)) {
-  taken_.insert({"ramet", "std", name_});
-  for (const Helper& helper : helpers()) taken_.insert(helper.name);
-  for (const auto& info : unit.classes())
-    for (const auto& method : info->methods)
-      if (method->program)
-        for (const Instruction& at : method->program->instructions)
-          if (at.code == Instruction::Code::kSet) {
-            const Program::Field& field = method->program->fields[at.extra];
-            assigned_.emplace(field.owner, field.owner->attributes[field.slot].name);
-          }
+  taken_.insert({"ramet", "std", "python", name_});
+  find_classes();
+  find_changes();
   find_modules(root_, "", 0);
 }
 
@@ -101,28 +88,22 @@ void ModuleWriter::find_modules(const std::shared_ptr<Object>& object, const std
                                 int depth) {
   RAMET_CHECK(depth < kDepth, kOp, path, ": got modules more than ", kDepth, " deep in each other");
   auto [at, is_new] = members_.emplace(object.get(), nullptr);
-  if (!is_new) {
-    // A struct has a module twice as two objects. Their tensors are the same, other attributes not.
-    for (const ClassInfo::Attribute& attribute : object->info()->attributes)
-      if (is_assigned(object->info(), attribute.name))
-        problems_.emplace_back(
-            "a module in two places, and its code assigns to '" + attribute.name + "'",
-            object->info()->name);
-    return;
-  }
+  if (!is_new) return;
   modules_.push_back(std::make_unique<StructMembers>());
   at->second = modules_.back().get();
   StructMembers& members = *modules_.back();
+  members.info = object->info();
   members.object = object;
   members.path = path;
   members.taken.insert(std::begin(kModuleNames), std::end(kModuleNames));
-  for (const Helper& helper : helpers()) members.taken.insert(helper.name);
   const auto& attributes = object->info()->attributes;
   // All names are taken before any function is written, so that no variable hides one.
   for (const ClassInfo::Attribute& attribute : attributes)
     (void)member_name(members, attribute.name);
   for (const auto& method : object->info()->methods) {
-    const std::string name = last_part(method->name);
+    std::string name = last_part(method->name);
+    const bool hooked = object == root_ && has_hooks(*object->info());
+    if (name == "forward" && hooked) name = "forward_without_hooks";
     members.method_names[method.get()] = name == "forward" ? name : cpp_name(name, members.taken);
   }
   for (size_t i = 0; i < attributes.size(); ++i) {
@@ -136,6 +117,19 @@ StructMembers& ModuleWriter::members_of(const std::shared_ptr<Object>& object) {
   return *members_.at(object.get());
 }
 
+StructMembers* ModuleWriter::members_of(const ClassInfo* info) {
+  const auto known = plain_.find(info);
+  return known == plain_.end() ? nullptr : known->second;
+}
+
+std::string StructMembers::constant_name(const Tensor& t) {
+  for (const auto& [name, known] : constants)
+    if (known.is_same(t)) return name;
+  const std::string name = cpp_name("constant" + std::to_string(constants.size()), taken);
+  constants.emplace_back(name, t);
+  return name;
+}
+
 std::string ModuleWriter::member_name(StructMembers& members, const std::string& attribute) {
   auto [at, is_new] = members.names.emplace(attribute, "");
   if (is_new) at->second = cpp_name(attribute, members.taken);
@@ -144,7 +138,9 @@ std::string ModuleWriter::member_name(StructMembers& members, const std::string&
 
 std::string ModuleWriter::method_name(StructMembers& members, ScriptFunction& function) {
   if (members.called.insert(&function).second) waiting_.push_back({&members, &function});
-  return members.method_names.at(&function);
+  std::string& name = members.method_names[&function];
+  if (name.empty()) name = cpp_name(last_part(function.name), members.taken);
+  return name;
 }
 
 std::string ModuleWriter::function_name(ScriptFunction& function) {
@@ -184,13 +180,17 @@ std::string ModuleWriter::registrations(StructMembers& members,
   const auto declare = [&](const std::string& name) {
     tensors += (tensors.empty() ? "" : ", ") + name;
   };
+  std::string later;  // what needs tensors
   for (size_t i = 0; i < attributes.size(); ++i) {
     const ClassInfo::Attribute& attribute = attributes[i];
     const IValue& value = members.object->slots[i];
     const std::string quoted = cpp_text(attribute.name);
     if (const Tensor* t = tensor_of(value)) {
       const std::string name = member_name(members, attribute.name);
-      declare(name);
+      const bool assigned = is_assigned(members.info, attribute.name);
+      if (assigned && attribute.type->kind() == Type::Kind::kOptional)
+        declared.push_back("std::optional<ramet::Tensor> " + name + ";");
+      else declare(name);
       if (attribute.parameter)
         text += "    " + name + " = register_parameter(" + quoted + ", " + zeros(*t) +
                 (t->requires_grad() ? "" : ", false") + ");\n";
@@ -203,15 +203,15 @@ std::string ModuleWriter::registrations(StructMembers& members,
       declared.push_back("std::shared_ptr<" + type + "> " + name + ";");
     } else if (members.used.count(attribute.name) != 0) {
       const std::string name = member_name(members, attribute.name);
-      Written constant;
-      constant.constant = &value;
-      const auto literal = cpp_value(constant, attribute.type);
-      if (!literal)
-        problems_.emplace_back(
-            "attribute '" + attribute.name + "': " + attribute.type->text() + " has no C++ here",
-            members.object->info()->name);
-      declared.push_back(cpp_type(attribute.type) + " " + name + " = " + literal.value_or("") +
-                         ";");
+      const std::string type = words.type(attribute.type);
+      bool has_tensor = false;
+      const std::string literal = value_of_attribute(members, i, has_tensor);
+      declared.push_back(type + " " + name + (has_tensor ? ";" : " = " + literal + ";"));
+      if (has_tensor) later += "    " + name + " = " + literal + ";\n";
+      if (!has_tensor && is_mutable(attribute.type, 0)) {
+        note_copies(attribute.type);
+        later += "    " + name + " = python::own(" + name + ");\n";
+      }
     }
   }
   for (const auto& [name, t] : members.constants) {
@@ -219,7 +219,7 @@ std::string ModuleWriter::registrations(StructMembers& members,
     declare(name);
   }
   if (!tensors.empty()) declared.push_back("ramet::Tensor " + tensors + ";");
-  return text;
+  return text + later;
 }
 
 std::string ModuleWriter::struct_of(StructMembers& members) {
@@ -230,8 +230,17 @@ std::string ModuleWriter::struct_of(StructMembers& members) {
   const bool is_root = members.object == root_;
   std::vector<std::string> declared;
   std::string body = "  void reset() override {\n" + registrations(members, declared);
-  if (is_root) body += shared_tensors();
+  const std::string shared = is_root ? shared_values() : "";
+  if (!shared.empty()) body += "    share();\n";
   body += "  }\n";
+  // A clone copies each child by itself.
+  if (!shared.empty())
+    body += "  /// What the file has in several places is one here, too.\n  void share() {\n" +
+            shared +
+            "  }\n  std::shared_ptr<ramet::nn::Module> clone(\n      const "
+            "std::optional<ramet::Device>& device = std::nullopt) const override {\n"
+            "    auto made = Cloneable::clone(device);\n    static_cast<" +
+            name_ + "&>(*made).share();\n    return made;\n  }\n";
   std::reverse(members.methods.begin(), members.methods.end());
   for (const auto& method : members.methods) body += "\n" + method.second;
   if (!declared.empty()) body += "\n";
@@ -261,24 +270,62 @@ template <class Step, class F> void ModuleWriter::for_each_module(Step&& step, F
   }
 }
 
-// Tensors that the file has in several places are one in the struct, too.
-std::string ModuleWriter::shared_tensors() const {
+// Is it, or something in it, changed by the code?
+bool ModuleWriter::is_mutable(const TypePtr& type, int depth) const {
+  if (depth > kDepth) return true;  // a class that holds itself
+  if (words.is_shared(type)) return true;
+  if (type->info())
+    for (const ClassInfo::Attribute& attribute : type->info()->attributes)
+      if (is_assigned(type->info(), attribute.name) || is_mutable(attribute.type, depth + 1))
+        return true;
+  for (const TypePtr& element : type->elements())
+    if (is_mutable(element, depth + 1)) return true;
+  return false;
+}
+
+// Does the code assign to its attributes, or to those of modules in it?
+bool ModuleWriter::is_assigned(const Object& object) const {
+  const auto& attributes = object.info()->attributes;
+  for (size_t i = 0; i < attributes.size(); ++i) {
+    const auto child = module_in(object.slots[i]);
+    if (child ? is_assigned(*child) : is_assigned(object.info(), attributes[i].name)) return true;
+  }
+  return false;
+}
+
+// What the file has in several places is one in the struct, too. So it is for tensors, for modules
+// whose attributes the code assigns to, and for other values that it changes.
+std::string ModuleWriter::shared_values() const {
   std::string text;
-  std::map<const void*, std::string> known;  // the first path to a tensor
+  std::map<const void*, std::string> known;  // the first path to a value
+  std::vector<std::string> replaced;         // paths whose modules are others by then
   const auto member = [&](const Object& object, size_t i) {
     return members_.at(&object)->names.at(object.info()->attributes[i].name);
   };
   const auto step = [&](const Object& object, size_t i) { return member(object, i) + "->"; };
   for_each_module(step, [&](const Object& object, const std::string& owner) {
+    for (const std::string& path : replaced)
+      if (owner.rfind(path, 0) == 0) return;
     for (size_t i = 0; i < object.slots.size(); ++i) {
-      if (!tensor_of(object.slots[i])) continue;
-      const std::string path = owner + member(object, i);
-      const auto [first, is_new] = known.emplace(identity(object.slots[i]), path);
-      if (is_new) continue;
+      const IValue& value = object.slots[i];
       const ClassInfo::Attribute& attribute = object.info()->attributes[i];
-      text += "    " + path + " = " + first->second + ";\n    " + owner +
-              (attribute.parameter ? "set_own_parameter(" : "set_own_buffer(") +
-              cpp_text(attribute.name) + ", " + path + ");\n";
+      const auto child = module_in(value);
+      const bool tensor = tensor_of(value) != nullptr;
+      const bool changed = child ? is_assigned(*child)
+                                 : members_.at(&object)->used.count(attribute.name) != 0 &&
+                                       is_mutable(attribute.type, 0);
+      const void* const id = tensor || changed ? identity(value) : nullptr;
+      if (!id) continue;
+      const std::string path = owner + member(object, i);
+      const auto [first, is_new] = known.emplace(id, path);
+      if (is_new) continue;
+      text += "    " + path + " = " + first->second + ";\n";
+      if (tensor)
+        text += "    " + owner + (attribute.parameter ? "set_own_parameter(" : "set_own_buffer(") +
+                cpp_text(attribute.name) + ", " + path + ");\n";
+      if (!child) continue;
+      replaced.push_back(path + "->");
+      text += "    " + owner + "replace_module(" + cpp_text(attribute.name) + ", " + path + ");\n";
     }
   });
   return text;
@@ -287,15 +334,11 @@ std::string ModuleWriter::shared_tensors() const {
 std::string ModuleWriter::write() {
   StructMembers& root = *modules_.front();
   const ClassInfo& info = *root_->info();
-  for (const auto& method : info.methods) {
-    const std::string name = last_part(method->name);
-    if (info.method("forward") ? name == "forward" : name.rfind("__", 0) != 0)
-      (void)method_name(root, *method);
-  }
-  for (const auto* hooks : {&info.hooks, &info.pre_hooks})
-    if (!hooks->empty()) problems_.emplace_back("hooks have no C++", info.name);
+  for (ScriptFunction* method : outermost()) (void)method_name(root, *method);
   write_functions();
+  if (has_hooks(info)) write_hooked_forward(root);
   struct_of(root);
+  const std::string plain = plain_structs();
   if (!problems_.empty()) {
     auto text = detail::classic<std::ostringstream>();
     text << info.name << " cannot be written as C++: got " << problems_.size()
@@ -303,6 +346,17 @@ std::string ModuleWriter::write() {
     for (const auto& [what, place] : problems_) text << "\n  " << what << "\n    at " << place;
     fail(kOp, text.str());
   }
+  std::reverse(function_texts_.begin(), function_texts_.end());
+  std::string functions;
+  // Functions call one another in any order.
+  for (const std::string& function : function_texts_)
+    functions += function.substr(0, function.find(" {\n")) + ";\n";
+  if (!functions.empty()) functions += "\n";
+  std::string methods;
+  for (const auto& members : classes_)
+    if (named_.count(members->info) != 0) methods += methods_of(*members, false);
+  for (const std::string& function : function_texts_) methods += function + "\n";
+  const std::string body = plain + functions + methods + structs_text_;
   auto text = detail::classic<std::ostringstream>();
   text
       << "// " << name_
@@ -312,19 +366,12 @@ std::string ModuleWriter::write() {
       << "//   ramet::formats::load_state_dict(*net, ramet::formats::state_dict(\"weights.pt\"));\n"
       << "//   net->forward(...);\n"
       << "#pragma once\n";
-  for (const char* header : {"algorithm", "cmath", "cstdint", "limits", "map", "memory", "optional",
-                             "sstream", "string", "tuple", "utility", "vector"})
+  for (const char* header :
+       {"algorithm", "atomic", "cmath", "cstdint", "exception", "iostream", "limits", "memory",
+        "optional", "sstream", "string", "tuple", "type_traits", "utility", "variant", "vector"})
     text << "#include <" << header << ">\n";
-  text << "\n#include \"ramet.h\"\n\nnamespace " << space() << " {\n\n";
-  for (const Helper& helper : helpers())
-    if (called.count(helper.name) != 0) text << helper.text << "\n";
-  std::reverse(function_texts_.begin(), function_texts_.end());
-  // Functions call one another in any order.
-  for (const std::string& function : function_texts_)
-    text << function.substr(0, function.find(" {\n")) << ";\n";
-  if (!function_texts_.empty()) text << "\n";
-  for (const std::string& function : function_texts_) text << function << "\n";
-  text << structs_text_ << "}  // namespace " << space() << "\n";
+  text << "\n#include \"ramet.h\"\n\nnamespace " << space() << " {\n\n"
+       << helper_texts(body) << body << "}  // namespace " << space() << "\n";
   return text.str();
 }
 

@@ -20,8 +20,8 @@ struct Translation {
 
 /// Writes `module` and all that its forward() calls as C++. Without a forward() all methods are
 /// written. `name` is the outermost struct's, in a namespace of that name in lower case. An Error
-/// lists what has no C++, with the Python file and line. Most of that are objects of plain classes,
-/// fork(), hooks, and operators on lists and texts.
+/// lists what has no C++, with the Python file and line. Most of that are operators on texts,
+/// modules that the code chooses while it runs, and values of several types.
 RAMET_API Translation translate(const jit::Module& module, const std::string& name);
 
 }  // namespace ramet::script

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "autograd/schema/values_internal.h"
 #include "nn/script/lexer_internal.h"
 #include "nn/script/unit_internal.h"
 
@@ -242,7 +243,7 @@ void CompilationUnit::fill_enumeration(ClassInfo& info, const ClassSyntax& synta
                                  : value.isString() ? Type::Kind::kString
                                                     : Type::Kind::kAny);
     if (one->kind() == Type::Kind::kAny || (type && !same(type, one))) {
-      fail_at(source, a.offset, "enumerator ", a.name, ": got the value ", value,
+      fail_at(source, a.offset, "enumerator ", a.name, ": got the value ", short_text(value),
               ", expected an int, a float or a str, as the others have");
     }
     type = one;

@@ -1,4 +1,5 @@
 // Constant expressions: what defaults and Final attributes are.
+#include "autograd/schema/values_internal.h"
 #include "nn/script/lexer_internal.h"
 #include "nn/script/unit_internal.h"
 
@@ -113,7 +114,8 @@ IValue constant_of(CompilationUnit& unit, const Expression& expression, const Ty
                    const Source& source) {
   IValue value = value_of(unit, expression, type, source);
   if (type && !has_type(value, type))
-    fail_at(source, expression.offset, "got the value ", value, ", expected a ", type->text());
+    fail_at(source, expression.offset, "got the value ", short_text(value), ", expected a ",
+            type->text());
   return value;
 }
 

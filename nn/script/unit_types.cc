@@ -1,6 +1,8 @@
 // Annotations as types, and which values have them.
 #include <algorithm>
+#include <map>
 
+#include "autograd/schema/values_internal.h"
 #include "nn/script/lexer_internal.h"
 #include "nn/script/unit_internal.h"
 
@@ -45,7 +47,22 @@ TypePtr plain_type(const std::string& name, size_t offset, const Source& source)
   fail_at(source, offset, "got \"", name, "\", expected a type");
 }
 
-bool list_has_type(const IValue& value, const TypePtr& element) {
+// One check. Values that share parts have many ways to a part: with each type, a part is checked
+// once.
+class TypeCheck {
+ public:
+  bool has_type(const IValue& value, const TypePtr& type);
+
+ private:
+  bool list_has_type(const IValue& value, const TypePtr& element);
+  bool dict_has_type(const IValue& value, const Type& type);
+  bool tuple_has_type(const IValue& value, const Type& type);
+  bool items_have_type(const IValue& value, const TypePtr& type);
+  std::map<std::pair<const void*, const Type*>, bool> known_;  // below the first two levels
+  int depth_ = 0;
+};
+
+bool TypeCheck::list_has_type(const IValue& value, const TypePtr& element) {
   switch (element->kind()) {
     case Kind::kInt: return value.isIntList();
     case Kind::kFloat: return value.isDoubleList();
@@ -61,7 +78,7 @@ bool list_has_type(const IValue& value, const TypePtr& element) {
   return true;
 }
 
-bool dict_has_type(const IValue& value, const Type& type) {
+bool TypeCheck::dict_has_type(const IValue& value, const Type& type) {
   if (!value.isGenericDict()) return false;
   for (const auto& entry : value.toGenericDict())
     if (!has_type(entry.key(), type.element(0)) || !has_type(entry.value(), type.element(1)))
@@ -69,7 +86,7 @@ bool dict_has_type(const IValue& value, const Type& type) {
   return true;
 }
 
-bool tuple_has_type(const IValue& value, const Type& type) {
+bool TypeCheck::tuple_has_type(const IValue& value, const Type& type) {
   if (!value.isTuple()) return false;
   const IValue::Tuple& tuple = value.toTupleRef();
   if (tuple.size() != type.elements().size()) return false;
@@ -82,6 +99,49 @@ bool tuple_has_type(const IValue& value, const Type& type) {
 bool object_has_type(const IValue& value, const TypePtr& type) {
   const auto object = object_in(value);
   return object && is_subtype(object->info()->type, type);
+}
+
+bool TypeCheck::items_have_type(const IValue& value, const TypePtr& type) {
+  const std::pair<const void*, const Type*> pair{shared_items(value), type.get()};
+  if (pair.first && depth_ > 0)
+    if (const auto at = known_.find(pair); at != known_.end()) return at->second;
+  ++depth_;
+  const bool has = type->kind() == Kind::kList   ? list_has_type(value, type->element())
+                   : type->kind() == Kind::kDict ? dict_has_type(value, *type)
+                                                 : tuple_has_type(value, *type);
+  --depth_;
+  if (pair.first && depth_ > 0) known_.emplace(pair, has);
+  return has;
+}
+
+bool TypeCheck::has_type(const IValue& value, const TypePtr& type) {
+  switch (type->kind()) {
+    case Kind::kAny: return true;
+    case Kind::kNone: return value.isNone();
+    case Kind::kTensor: return value.isTensor();
+    case Kind::kInt: return value.isInt();
+    case Kind::kFloat: return value.isDouble();
+    case Kind::kBool: return value.isBool();
+    case Kind::kNumber: return value.isScalar();
+    case Kind::kString: return value.isString();
+    case Kind::kDevice: return value.isDevice();
+    case Kind::kGenerator: return value.isGenerator();
+    case Kind::kList:
+    case Kind::kDict:
+    case Kind::kTuple: return items_have_type(value, type);
+    case Kind::kOptional: return value.isNone() || has_type(value, type->element());
+    case Kind::kUnion:
+      return std::any_of(type->elements().begin(), type->elements().end(),
+                         [&](const TypePtr& member) { return has_type(value, member); });
+    case Kind::kFuture:
+      return value.isFuture() &&
+             (value.toFuture()->hasError() || has_type(value.toFuture()->value(), type->element()));
+    case Kind::kClass:
+    case Kind::kInterface:
+    case Kind::kEnum: return object_has_type(value, type);
+    case Kind::kVariable: return false;
+  }
+  return false;
 }
 
 }  // namespace
@@ -147,33 +207,7 @@ std::shared_ptr<Object> module_in(const IValue& value) {
 }
 
 bool has_type(const IValue& value, const TypePtr& type) {
-  switch (type->kind()) {
-    case Kind::kAny: return true;
-    case Kind::kNone: return value.isNone();
-    case Kind::kTensor: return value.isTensor();
-    case Kind::kInt: return value.isInt();
-    case Kind::kFloat: return value.isDouble();
-    case Kind::kBool: return value.isBool();
-    case Kind::kNumber: return value.isScalar();
-    case Kind::kString: return value.isString();
-    case Kind::kDevice: return value.isDevice();
-    case Kind::kGenerator: return value.isGenerator();
-    case Kind::kList: return list_has_type(value, type->element());
-    case Kind::kDict: return dict_has_type(value, *type);
-    case Kind::kTuple: return tuple_has_type(value, *type);
-    case Kind::kOptional: return value.isNone() || has_type(value, type->element());
-    case Kind::kUnion:
-      return std::any_of(type->elements().begin(), type->elements().end(),
-                         [&](const TypePtr& member) { return has_type(value, member); });
-    case Kind::kFuture:
-      return value.isFuture() &&
-             (value.toFuture()->hasError() || has_type(value.toFuture()->value(), type->element()));
-    case Kind::kClass:
-    case Kind::kInterface:
-    case Kind::kEnum: return object_has_type(value, type);
-    case Kind::kVariable: return false;
-  }
-  return false;
+  return TypeCheck().has_type(value, type);
 }
 
 }  // namespace ramet::script

@@ -81,7 +81,11 @@ wrong "no such benchmark: got speed" bench speed
 wrong "got ops and footprint" bench ops footprint
 wrong "options of ops" bench models --eigen
 wrong "footprint takes no options" bench footprint --threads 2
-wrong "script takes no options" bench script --threads 2
+wrong "script without files takes no options" bench script --threads 2
+wrong "none with its inputs: $work/net.pt" bench script "$work/net.pt"
+touch "$work/net.pt" "$work/net.pt.inputs"
+wrong "script wants --torch PATH" bench script "$work/net.pt"
+wrong "files are for script" bench ops "$work/net.pt"
 wrong "the first word names a file" translate
 wrong "no such file: absent.pt" translate absent.pt
 wrong "footprint takes no options" bench --eigen footprint

@@ -20,8 +20,10 @@ FORWARD, DOUBLE = 1e-4, 1e-9
 
 
 class Arm:
-    def __init__(self, program, model, threads, precision="float"):
-        self.process = subprocess.Popen([program, model, str(threads), precision], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    """A process of one library that answers commands."""
+
+    def __init__(self, program, model, threads, *options):
+        self.process = subprocess.Popen([program, model, str(threads), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, command):
         self.process.stdin.write(command + "\n")
@@ -51,7 +53,7 @@ def differences(programs, model, threads, precision):
 def measure(programs, model, arguments):
     forward, gradient, _ = differences(programs, model, arguments.threads, "float")
     exact = differences(programs, model, arguments.threads, "double")
-    arms = [Arm(program, model, arguments.threads) for program in programs]
+    arms = [Arm(program, model, arguments.threads, "float") for program in programs]
     try:
         seconds = [[], []]
         for turn in range(arguments.rounds + 1):  # the first warms up

@@ -112,6 +112,11 @@ std::vector<Tensor> run_forward(const Layer& l, const Inputs& in, Kept* kept) {
                bias = l.lstm && bias_hh.defined() ? in[kBiasIh] + bias_hh : dense(in[kBiasIh]);
   const auto with = [](const Tensor& b) { return ProductTerms{1, 0, b.defined() ? &b : nullptr}; };
   const Tensor gates = product(x, false, ih, true, with(bias));
+  // The product of a step reads the weight by columns. On a CPU each product would copy it for
+  // that.
+  const bool turns = l.steps() > 1 && x.device().is_cpu() && type == kFloat;
+  const Tensor turned = turns ? hh.t().contiguous() : Tensor();
+  const Matrix of_hidden = turns ? matrix_of(turned) : matrix_of(hh, true);
   Track hidden(l, in[kHidden]);
   std::optional<Track> cells;
   Tensor cell, of_state;
@@ -126,7 +131,7 @@ std::vector<Tensor> run_forward(const Layer& l, const Inputs& in, Kept* kept) {
     const Tensor g = part(gates, begin, n), before = part(hidden.before, begin, n),
                  after = part(hidden.after, begin, n);
     if (l.lstm) {
-      product_into(g, matrix_of(before), matrix_of(hh, true), {1, 1, nullptr});
+      product_into(g, matrix_of(before), of_hidden, {1, 1, nullptr});
       if (cells) cells->enter(l, i);
       const Tensor c = cells ? part(cells->before, begin, n) : part(cell, 0, n),
                    next = cells ? part(cells->after, begin, n) : c;
@@ -134,7 +139,7 @@ std::vector<Tensor> run_forward(const Layer& l, const Inputs& in, Kept* kept) {
                          {g.ptr(), c.ptr(), g.ptr(), next.ptr(), after.ptr(), n, columns, type});
     } else {
       const Tensor s = part(of_state, 0, n);
-      product_into(s, matrix_of(before), matrix_of(hh, true), with(bias_hh));
+      product_into(s, matrix_of(before), of_hidden, with(bias_hh));
       const Tensor all = kept ? part(kept->gates, begin, n) : Tensor();
       kernels::gru_step(x.stream(), {g.ptr(), s.ptr(), before.ptr(), pointer(all), after.ptr(), n,
                                      columns, type});

@@ -119,6 +119,36 @@ constexpr const char* kGradMode =
     "    torch.set_grad_enabled(self.before)\n"
     "    return None\n";
 
+// As PyTorch prints it. Both here and there the block is found by the class's name.
+constexpr const char* kAutocastModule = "__torch__.torch.amp.autocast_mode";
+constexpr const char* kAutocastName = "code/__torch__/torch/amp/autocast_mode.py";
+constexpr const char* kAutocast =
+    "class autocast:\n"
+    "  fast_dtype : int\n"
+    "  _enabled : bool\n"
+    "  device : str\n"
+    "  def __enter__(self: __torch__.torch.amp.autocast_mode.autocast) -> "
+    "__torch__.torch.amp.autocast_mode.autocast:\n"
+    "    return self\n"
+    "  def __exit__(self: __torch__.torch.amp.autocast_mode.autocast,\n"
+    "    exc_type: Any,\n"
+    "    exc_val: Any,\n"
+    "    exc_tb: Any) -> NoneType:\n"
+    "    return None\n"
+    "  def __init__(self: __torch__.torch.amp.autocast_mode.autocast,\n"
+    "    device_type: str,\n"
+    "    dtype: Optional[int]=None,\n"
+    "    enabled: bool=True,\n"
+    "    cache_enabled: Optional[bool]=None) -> NoneType:\n"
+    "    if torch.__is__(dtype, None):\n"
+    "      _0 = torch.get_autocast_dtype(device_type)\n"
+    "    else:\n"
+    "      _0 = unchecked_cast(int, dtype)\n"
+    "    self.fast_dtype = _0\n"
+    "    self._enabled = enabled\n"
+    "    self.device = device_type\n"
+    "    return None\n";
+
 // One Error for all that the graph asks for and this library lacks: places by problem.
 void report(const std::string& file, const std::vector<GraphProblem>& problems) {
   constexpr size_t kMostPlaces = 5;
@@ -205,12 +235,21 @@ LoadedModule read_exported(ZipReader& zip, const LoadOptions& options, jit::Extr
   loaded.texts->version = kTorchScriptVersion;
   loaded.texts->code.emplace_back(kTextName, text.text);
   loaded.texts->by_name[kTextName] = 0;
+  SourcePtr autocast;
+  if (printer.uses_autocast) {
+    loaded.texts->code.emplace_back(kAutocastName, kAutocast);
+    loaded.texts->by_name[kAutocastName] = 1;
+    const auto made = std::make_shared<Source>();
+    made->name = kAutocastName;
+    made->text = kAutocast;
+    autocast = made;
+  }
   const auto source = std::make_shared<Source>();
   source->name = kTextName;
   source->text = std::move(text.text);
   source->origins = std::move(text.origins);
-  const auto lookup = [source](const std::string& name) -> SourcePtr {
-    return name == "__torch__.exported" ? source : nullptr;
+  const auto lookup = [source, autocast](const std::string& name) -> SourcePtr {
+    return name == "__torch__.exported" ? source : name == kAutocastModule ? autocast : nullptr;
   };
   Limits limits;
   limits.depth = options.depth;

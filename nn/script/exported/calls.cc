@@ -51,20 +51,28 @@ bool has_parameter(const Operator& op, const std::string& name) {
                      [&](const Parameter& p) { return p.name == name; });
 }
 
-// The overload that has the arguments' names and takes them.
-const Operator* choose(const std::string& name, const std::vector<NamedValue>& values,
-                       std::string& why) {
-  std::vector<const Operator*> named;
+// "torch.ops.aten.add.Tensor": the overload "Tensor"; "default" is the one without a name.
+std::string overload_name(const std::string& target) {
+  const size_t dot = target.find('.', target.find('.', 10) + 1);
+  return dot == std::string::npos ? "" : target.substr(dot + 1);
+}
+
+// The overload that has the arguments' names and takes them. The one that the file names comes
+// first. Those of rows have no name of PyTorch's; and files give add.Tensor a number, too.
+const Operator* choose(const std::string& name, const std::string& overload,
+                       const std::vector<NamedValue>& values, std::string& why) {
+  std::vector<const Operator*> named, asked;
   for (const Operator* op : operators_named(name)) {
     const bool fits = std::all_of(values.begin(), values.end(), [&](const NamedValue& value) {
       return has_parameter(*op, value.name);
     });
-    if (fits) named.push_back(op);
+    if (fits) (op->overload == overload && !overload.empty() ? asked : named).push_back(op);
     else why.append("  ").append(op->text()).append(": has no argument of that name\n");
   }
   std::vector<Given> given;
   for (const NamedValue& value : values) given.push_back(given_of(value, true));
   std::string reasons;
+  if (const Match match = match_operator(asked, given, reasons); match.op) return match.op;
   const Match match = match_operator(named, given, reasons);
   why += reasons;
   return match.op;
@@ -95,6 +103,25 @@ std::string arguments_of(const Operator& op, const std::vector<NamedValue>& valu
   return text;
 }
 
+// Gives the parameters that the file leaves out: arange.start_step differs from arange.start by its
+// step.
+void add_defaults(const Operator& op, std::vector<NamedValue>& values) {
+  for (const Parameter& parameter : op.parameters) {
+    const bool given = std::any_of(values.begin(), values.end(), [&](const NamedValue& value) {
+      return value.name == parameter.name;
+    });
+    if (given || !parameter.value) continue;
+    const IValue& value = *parameter.value;
+    const auto add = [&](const std::string& text, Kind kind) {
+      values.push_back({parameter.name, {text, Type::of(kind), value}});
+    };
+    if (value.isNone()) add("None", Kind::kNone);
+    else if (value.isBool()) add(value.toBool() ? "True" : "False", Kind::kBool);
+    else if (value.isInt()) add(std::to_string(value.toInt()), Kind::kInt);
+    else if (value.isDouble()) add(real_text(value.toDouble()), Kind::kFloat);
+  }
+}
+
 // `1 - x` has a number where a tensor is expected (decompositions write so): x comes first. Empty
 // for other calls.
 std::string swapped_call(const std::string& name, const std::vector<NamedValue>& values) {
@@ -115,57 +142,59 @@ struct NumberFunction {
   const char* text;
   size_t count;
 };
-constexpr NumberFunction kFunctions[] = {{"_operator.add", "torch.add($0, $1)", 2},
-                                         {"_operator.sub", "torch.sub($0, $1)", 2},
-                                         {"_operator.mul", "torch.mul($0, $1)", 2},
-                                         {"_operator.floordiv", "torch.floordiv($0, $1)", 2},
-                                         {"_operator.truediv", "torch.div($0, $1)", 2},
-                                         {"_operator.mod", "torch.remainder($0, $1)", 2},
-                                         {"_operator.pow", "torch.pow($0, $1)", 2},
-                                         {"_operator.eq", "torch.eq($0, $1)", 2},
-                                         {"_operator.ne", "torch.ne($0, $1)", 2},
-                                         {"_operator.lt", "torch.lt($0, $1)", 2},
-                                         {"_operator.le", "torch.le($0, $1)", 2},
-                                         {"_operator.gt", "torch.gt($0, $1)", 2},
-                                         {"_operator.ge", "torch.ge($0, $1)", 2},
-                                         {"_operator.and_", "torch.__and__($0, $1)", 2},
-                                         {"_operator.or_", "torch.__or__($0, $1)", 2},
-                                         {"_operator.xor", "torch.__xor__($0, $1)", 2},
-                                         {"_operator.lshift", "torch.__lshift__($0, $1)", 2},
-                                         {"_operator.rshift", "torch.__rshift__($0, $1)", 2},
-                                         {"_operator.neg", "torch.neg($0)", 1},
-                                         {"_operator.pos", "$0", 1},
-                                         {"_operator.not_", "torch.__not__($0)", 1},
-                                         {"math.ceil", "torch.ceil($0)", 1},
-                                         {"math.floor", "torch.floor($0)", 1},
-                                         {"math.trunc", "int($0)", 1},
-                                         {"builtins.round", "torch.round($0)", 1},
-                                         {"torch.sym_int", "int($0)", 1},
-                                         {"torch.sym_float", "float($0)", 1},
-                                         {"torch.sym_not", "torch.__not__($0)", 1},
-                                         {"torch.sym_max", "ops.prim.max($0, $1)", 2},
-                                         {"torch.sym_min", "ops.prim.min($0, $1)", 2},
-                                         {"torch.sym_ite", "($1 if $0 else $2)", 3},
-                                         {"torch._sym_sqrt", "torch.sqrt($0)", 1},
-                                         {"torch._sym_exp", "torch.exp($0)", 1},
-                                         {"torch._sym_log2",
-                                          "torch.div(torch.log($0), "
-                                          "0.69314718055994529)",
-                                          1},
-                                         {"torch._sym_cos", "torch.cos($0)", 1},
-                                         {"torch._sym_cosh", "torch.cosh($0)", 1},
-                                         {"torch._sym_sin", "torch.sin($0)", 1},
-                                         {"torch._sym_sinh", "torch.sinh($0)", 1},
-                                         {"torch._sym_tan", "torch.tan($0)", 1},
-                                         {"torch._sym_tanh", "torch.tanh($0)", 1},
-                                         {"torch._sym_asin", "torch.asin($0)", 1},
-                                         {"torch._sym_acos", "torch.acos($0)", 1},
-                                         {"torch._sym_atan", "torch.atan($0)", 1}};
+constexpr NumberFunction kFunctions[] = {
+    {"_operator.add", "torch.add($0, $1)", 2},
+    {"_operator.sub", "torch.sub($0, $1)", 2},
+    {"_operator.mul", "torch.mul($0, $1)", 2},
+    {"_operator.floordiv", "torch.floordiv($0, $1)", 2},
+    {"_operator.truediv", "torch.div($0, $1)", 2},
+    {"_operator.mod", "torch.remainder($0, $1)", 2},
+    {"_operator.pow", "torch.pow($0, $1)", 2},
+    {"_operator.eq", "torch.eq($0, $1)", 2},
+    {"_operator.ne", "torch.ne($0, $1)", 2},
+    {"_operator.lt", "torch.lt($0, $1)", 2},
+    {"_operator.le", "torch.le($0, $1)", 2},
+    {"_operator.gt", "torch.gt($0, $1)", 2},
+    {"_operator.ge", "torch.ge($0, $1)", 2},
+    {"_operator.and_", "torch.__and__($0, $1)", 2},
+    {"_operator.or_", "torch.__or__($0, $1)", 2},
+    {"_operator.xor", "torch.__xor__($0, $1)", 2},
+    {"_operator.lshift", "torch.__lshift__($0, $1)", 2},
+    {"_operator.rshift", "torch.__rshift__($0, $1)", 2},
+    {"_operator.neg", "torch.neg($0)", 1},
+    {"_operator.pos", "$0", 1},
+    {"_operator.not_", "torch.__not__($0)", 1},
+    {"math.ceil", "torch.ceil($0)", 1},
+    {"math.floor", "torch.floor($0)", 1},
+    {"math.trunc", "int($0)", 1},
+    {"builtins.round", "torch.round($0)", 1},
+    {"torch.sym_int", "int($0)", 1},
+    {"torch.sym_float", "float($0)", 1},
+    {"torch.sym_not", "torch.__not__($0)", 1},
+    {"torch.sym_max", "ops.prim.max($0, $1)", 2},
+    {"torch.sym_min", "ops.prim.min($0, $1)", 2},
+    {"torch.sym_ite", "($1 if $0 else $2)", 3},
+    {"torch._sym_sqrt", "torch.sqrt($0)", 1},
+    {"torch._sym_exp", "torch.exp($0)", 1},
+    // The exponent of two is exact, as Python's.
+    {"torch._sym_log2",
+     "torch.add(torch.div(torch.log((torch.frexp(float($0)))[0]"
+     "), torch.log(2)), (torch.frexp(float($0)))[1])",
+     1},
+    {"torch._sym_cos", "torch.cos($0)", 1},
+    {"torch._sym_cosh", "torch.cosh($0)", 1},
+    {"torch._sym_sin", "torch.sin($0)", 1},
+    {"torch._sym_sinh", "torch.sinh($0)", 1},
+    {"torch._sym_tan", "torch.tan($0)", 1},
+    {"torch._sym_tanh", "torch.tanh($0)", 1},
+    {"torch._sym_asin", "torch.asin($0)", 1},
+    {"torch._sym_acos", "torch.acos($0)", 1},
+    {"torch._sym_atan", "torch.atan($0)", 1}};
 
-std::string filled(const std::string& form, const std::vector<Printed>& arguments) {
+std::string filled(const std::string& form, const std::vector<std::string>& arguments) {
   std::string text;
   for (size_t i = 0; i < form.size(); ++i) {
-    if (form[i] == '$') text += arguments[static_cast<size_t>(form[++i] - '0')].text;
+    if (form[i] == '$') text += arguments[static_cast<size_t>(form[++i] - '0')];
     else text += form[i];
   }
   return text;
@@ -182,6 +211,14 @@ std::string cast(const TypePtr& type, const std::string& text) {
 }
 
 }  // namespace
+
+std::optional<std::string> number_call(const std::string& function,
+                                       const std::vector<std::string>& arguments) {
+  const auto known = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                  [&](const NumberFunction& f) { return function == f.target; });
+  if (known == std::end(kFunctions) || arguments.size() != known->count) return std::nullopt;
+  return filled(known->text, arguments);
+}
 
 void ExportedPrinter::operator_call(Node& node) {
   std::string name = operator_name(node.target);
@@ -208,33 +245,39 @@ void ExportedPrinter::operator_call(Node& node) {
   if ((name == "aten::item" || name == "aten::_local_scalar_dense") && node.outputs.size() == 1)
     return assign(node, cast(node.outputs[0].type, values.at(0).value.text));
   std::string why;
-  const Operator* const op = choose(name, values, why);
+  const Operator* const op = choose(name, overload_name(node.target), values, why);
   if (const std::string swapped = op ? "" : swapped_call(name, values); !swapped.empty())
     return assign(node, swapped);
   if (!op) return give_up(node, name + ": no overload takes the arguments\n" + why);
-  std::string text;
-  for (const bool all_by_name : {false, true}) {
+  for (int form = 0; form < 3; ++form) {
     std::vector<Given> given;
-    text = arguments_of(*op, values, given, all_by_name);
-    if (match_operator(operators_named(name), given, why).op == op) break;
+    if (form == 2) add_defaults(*op, values);
+    const std::string text = arguments_of(*op, values, given, form > 0);
+    if (match_operator(operators_named(name), given, why).op == op)
+      return assign(node, called(name) + "(" + text + ")");
   }
-  assign(node, called(name) + "(" + text + ")");
+  give_up(node, name +
+                    ": got arguments that TorchScript's text gives to another overload than\n  " +
+                    op->text());
 }
 
 void ExportedPrinter::function_call(Node& node) {
-  std::vector<Printed> arguments;
+  if (node.target.find("._functorch.") != std::string::npos)
+    return give_up(node, node.target +
+                             ": a step of torch.vmap while it is traced (associative_scan with "
+                             "combine_mode=\"generic\" has such), which no file can run: "
+                             "write the loop with scan()");
+  std::vector<std::string> arguments;
   for (const Field& input : node.field["inputs"].items()) {
-    arguments.push_back(argument(input["arg"], node.scope));
-    if (!arguments.back().type) return give_up(node, "");
+    const Printed made = argument(input["arg"], node.scope);
+    if (!made.type) return give_up(node, "");
+    arguments.push_back(made.text);
   }
   if (node.outputs.size() != 1 || node.outputs[0].list || !node.outputs[0].type)
     return give_up(node, node.target + ": got " + std::to_string(node.outputs.size()) +
                              " results, expected one number");
-  const auto known = std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                                  [&](const NumberFunction& f) { return node.target == f.target; });
-  const TypePtr& type = node.outputs[0].type;
-  if (known != std::end(kFunctions) && arguments.size() == known->count)
-    return assign(node, cast(type, filled(known->text, arguments)));
+  if (const auto text = number_call(node.target, arguments))
+    return assign(node, cast(node.outputs[0].type, *text));
   if (node.target == "torch.sym_sum" && !arguments.empty()) {
     std::string sum = "0";
     const auto add = [&](const std::string& text) { sum = "torch.add(" + sum + ", " + text + ")"; };

@@ -157,6 +157,9 @@ class ExportedPrinter {
   Namer method_names;
   /// Does the text need the class GradMode?
   bool uses_grad_mode = false;
+  /// Does it need PyTorch's class of autocast blocks?
+  bool uses_autocast = false;
+  static constexpr const char* kAutocastClass = "__torch__.torch.amp.autocast_mode.autocast";
 
  private:
   struct Output {
@@ -174,6 +177,11 @@ class ExportedPrinter {
   void while_loop(Node& node, const std::vector<Field>& inputs);
   void grad_region(Node& node, const std::vector<Field>& inputs);
   void autocast_region(Node& node, const std::vector<Field>& inputs);
+  void loop(Node& node, const Field& graph, const std::vector<Printed>& carried,
+            const std::vector<Printed>& slices, const std::vector<Printed>& more);
+  void scan(Node& node, const std::vector<Field>& inputs);
+  void map(Node& node, const std::vector<Field>& inputs);
+  void associative_scan(Node& node, const std::vector<Field>& inputs);
   std::string region(Node& node, const Field& graph, const std::vector<Printed>& given);
   static std::vector<std::pair<std::string, TypePtr>> results_of(const Node& node);
   std::string targets(Node& node);
@@ -214,6 +222,11 @@ class SymbolicSize {
  private:
   Tree tree_;
 };
+
+/// A function of Python on numbers as text: "_operator.add", "math.floor", "torch.sym_max". Nothing
+/// where there is none of so many arguments.
+std::optional<std::string> number_call(const std::string& function,
+                                       const std::vector<std::string>& arguments);
 
 /// Prints forward(): its parameters, the checks of inputs, the graph, and its results.
 /// `state_targets`: the file's tensors by name. `limit`: of levels in nested arguments.

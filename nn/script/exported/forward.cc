@@ -136,6 +136,7 @@ class ForwardPrinter {
   void read_inputs(const std::map<std::string, std::string>& state_targets);
   void name_arguments();
   void print_inputs();
+  void print_guards(InputChecks& checks);
   void print_graph();
   void print_writes();
   void print_results();
@@ -162,6 +163,7 @@ class ForwardPrinter {
   std::vector<TypePtr> types_;                              // of the leaves
   std::vector<std::pair<std::string, std::string>> state_;  // names in the graph, and targets
   Structure inputs_;
+  std::vector<GuardedInput> guarded_;
   std::vector<Argument> arguments_;
   std::vector<Printed> results_;
   TypePtr result_type_;
@@ -184,7 +186,10 @@ void ForwardPrinter::read_inputs(const std::map<std::string, std::string>& state
       leaves_.push_back(leaf_of(kind, value));
       types_.push_back(leaves_.back().type);
     } else if (kind == "custom_obj") {
-      value.bad("got an object of a C++ class, expected tensors and numbers alone");
+      const auto type = value["arg"].find("class_fqn");
+      value.bad("got an object of the C++ class \"", type ? type->text() : "",
+                "\", which a library registers: such objects are not supported, expected tensors "
+                "and numbers alone");
     } else {
       value.bad("got an input \"", kind, "\", which this library does not have");
     }
@@ -225,10 +230,36 @@ void ForwardPrinter::print_inputs() {
     Unpacker unpacker(body_, scope_.names, types_);
     unpacker.start(argument.leaf);
     unpacker.unpack(*argument.structure, argument.name, argument.shown);
-    for (size_t i = 0; i < unpacker.leaves.size(); ++i)
-      print_leaf(leaves_[argument.leaf + i], unpacker.leaves[i], unpacker.paths[i], checks);
+    for (size_t i = 0; i < unpacker.leaves.size(); ++i) {
+      const Leaf& leaf = leaves_[argument.leaf + i];
+      print_leaf(leaf, unpacker.leaves[i], unpacker.paths[i], checks);
+      guarded_.push_back({unpacker.paths[i], unpacker.leaves[i], leaf.type});
+    }
   }
   checks.finish(graph_);
+  print_guards(checks);
+}
+
+// What the tracer has assumed of the inputs: another branch of Python's code may be meant without.
+void ForwardPrinter::print_guards(InputChecks& checks) {
+  const auto guards = program_.find("guards_code");
+  if (!guards) return;
+  std::set<std::string> known;
+  for (const Field& guard : guards->items()) {
+    std::string shown = guard.text();
+    if (!known.insert(shown).second) continue;
+    std::map<std::string, std::string> uses;
+    const std::string test = print_guard(guard, guarded_, uses);
+    for (size_t at = shown.find("{}"); at != std::string::npos; at = shown.find("{}"))
+      shown.insert(at + 1, " ");  // format() replaces these
+    std::string message = "inputs: got ", sizes;
+    for (const auto& [path, variable] : uses) {
+      message += (sizes.empty() ? "" : ", ") + path + " of the size {}";
+      sizes += (sizes.empty() ? "" : ", ") + ("torch.size(" + variable + ")");
+    }
+    if (sizes.empty()) message += "others";
+    checks.expect(test, message + ", expected " + shown + " (export has assumed it)", sizes);
+  }
 }
 
 void ForwardPrinter::print_leaf(const Leaf& leaf, const std::string& value,

@@ -37,6 +37,17 @@ class InputChecks {
   std::vector<Open> open_;
 };
 
+/// An input that is a tensor or a number, as guards name it: "x", "pair[0]", "more[\"k\"]".
+struct GuardedInput {
+  std::string path;
+  std::string variable;  // in the text
+  TypePtr type;
+};
+/// A guard of the tracer ("L['x'].size()[0] > 5") as a test in TorchScript's text. `uses` gets the
+/// variables of the tensors in it, by path. An Error of `at` where the grammar is another.
+std::string print_guard(const Field& at, const std::vector<GuardedInput>& inputs,
+                        std::map<std::string, std::string>& uses);
+
 /// How Python's values are nested: what torch.utils._pytree writes.
 struct Structure {
   enum class Kind : uint8_t { kLeaf, kTuple, kList, kDict, kNone };

@@ -88,6 +88,9 @@ void ExportedPrinter::higher_order(Node& node) {
   if (name == "while_loop" && inputs.size() >= 3) return while_loop(node, inputs);
   if (name == "wrap_with_set_grad_enabled" && inputs.size() >= 2) return grad_region(node, inputs);
   if (name == "wrap_with_autocast" && inputs.size() >= 5) return autocast_region(node, inputs);
+  if (name == "scan" && inputs.size() == 4) return scan(node, inputs);
+  if (name == "map_impl" && inputs.size() == 3) return map(node, inputs);
+  if (name == "associative_scan" && inputs.size() == 3) return associative_scan(node, inputs);
   give_up(node, "higher_order::" + name + ": no such operation");
 }
 
@@ -177,16 +180,112 @@ void ExportedPrinter::grad_region(Node& node, const std::vector<Field>& inputs) 
   node.deeper(targets(node) + call);
 }
 
-// A graph without autocast. The casts of one with autocast are not in the graph.
+// A graph that runs with autocast on or off: device, dtype, on, whether casts are kept, graph. The
+// class is PyTorch's, so that a file that is saved means the same there.
 void ExportedPrinter::autocast_region(Node& node, const std::vector<Field>& inputs) {
   const std::vector<Printed> given = operands(node, inputs, 5, inputs.size());
-  const auto [kind, enabled] = inputs[2].only();
-  if (kind != "as_bool" || enabled.truth())
-    return give_up(node,
-                   "higher_order::wrap_with_autocast: a region with autocast on keeps no "
-                   "casts: export ExportedProgram.run_decompositions(), which has them");
   const std::string call = region(node, inputs[4], given);
-  node.line(targets(node) + call);
+  std::string arguments;
+  for (size_t i = 0; i < 4; ++i) arguments += argument(inputs[i], node.scope).text + ", ";
+  const std::string guard = node.scope.names.unique("_casts"), type = kAutocastClass;
+  uses_autocast = true;
+  node.line(guard + " = " + type + ".__new__(" + type + ")");
+  node.line(node.scope.names.unique("_made") + " = (" + guard + ").__init__(" + arguments + ")");
+  node.line("with " + guard + ":");
+  node.deeper(targets(node) + call);
+}
+
+// A graph for each slice along dimension 0 of `slices`, in order. It takes `carried` values, the
+// slices and `more`. Its first results are the carried values of the next call. The others are
+// stacked.
+void ExportedPrinter::loop(Node& node, const Field& graph, const std::vector<Printed>& carried,
+                           const std::vector<Printed>& slices, const std::vector<Printed>& more) {
+  if (slices.empty()) node.field.bad("got a loop over no tensors, expected one");
+  std::vector<Printed> all = carried;
+  all.insert(all.end(), slices.begin(), slices.end());
+  all.insert(all.end(), more.begin(), more.end());
+  size_t made = 0;
+  const std::string body = subgraph(node, graph, all, made);
+  const auto results = results_of(node);
+  if (made != results.size() || made < carried.size())
+    node.field.bad("got a graph of ", made, " results, expected ", results.size(), ", at least ",
+                   carried.size());
+  Namer& names = node.scope.names;
+  std::string into;
+  for (size_t i = 0; i < carried.size(); ++i) {
+    all[i].text = names.unique("_carried");
+    node.line(all[i].text + " = " + carried[i].text);
+    into += all[i].text + ", ";
+  }
+  std::vector<std::string> items, lists;
+  for (size_t i = carried.size(); i < made; ++i) {
+    items.push_back(names.unique("_item"));
+    lists.push_back(names.unique("_items"));
+    into += items.back() + ", ";
+    node.line(lists.back() + " = annotate(List[Tensor], [])");
+  }
+  const std::string place = names.unique("_place");
+  for (size_t i = 0; i < slices.size(); ++i)
+    all[carried.size() + i].text = "torch.select(" + slices[i].text + ", 0, " + place + ")";
+  node.line("for " + place + " in range(torch.size(" + slices[0].text + ", 0)):");
+  node.deeper(into + (into.empty() ? "" : "= ") + body + "(" + joined(all) + ")");
+  for (size_t i = 0; i < lists.size(); ++i)
+    node.deeper(names.unique("_added") + " = torch.append(" + lists[i] + ", " + items[i] + ")");
+  for (size_t i = 0; i < made; ++i) {
+    const auto& [name, type] = results[i];
+    if (name.empty()) continue;
+    const std::string value =
+        i < carried.size() ? all[i].text : "torch.stack(" + lists[i - carried.size()] + ")";
+    node.line(declare(node.field, node.scope, name, type).text + " = " + value);
+  }
+}
+
+void ExportedPrinter::scan(Node& node, const std::vector<Field>& inputs) {
+  const std::vector<Printed> first = operands(node, inputs, 1, 2);
+  const std::vector<Printed> slices = operands(node, inputs, 2, 3);
+  loop(node, inputs[0], first, slices, operands(node, inputs, 3, 4));
+}
+
+void ExportedPrinter::map(Node& node, const std::vector<Field>& inputs) {
+  const std::vector<Printed> slices = operands(node, inputs, 1, 2);
+  loop(node, inputs[0], {}, slices, operands(node, inputs, 2, 3));
+}
+
+// Result i is the graph's of result i - 1 and of slice i; the first is slice 0. PyTorch groups the
+// slices in another way: the graph is associative.
+void ExportedPrinter::associative_scan(Node& node, const std::vector<Field>& inputs) {
+  const std::vector<Printed> slices = operands(node, inputs, 1, 2);
+  const std::vector<Printed> more = operands(node, inputs, 2, 3);
+  if (slices.empty()) node.field.bad("got a loop over no tensors, expected one");
+  std::vector<Printed> all = slices;
+  all.insert(all.end(), slices.begin(), slices.end());
+  all.insert(all.end(), more.begin(), more.end());
+  size_t made = 0;
+  const std::string body = subgraph(node, inputs[0], all, made);
+  const auto results = results_of(node);
+  if (made != slices.size() || made != results.size())
+    node.field.bad("got a graph of ", made, " results for ", slices.size(), " tensors and ",
+                   results.size(), " results, expected as many of each");
+  Namer& names = node.scope.names;
+  std::vector<std::string> lists;
+  const std::string place = names.unique("_place");
+  std::string into;
+  for (size_t i = 0; i < made; ++i) {
+    all[i].text = names.unique("_item");
+    lists.push_back(names.unique("_items"));
+    into += all[i].text + ", ";
+    node.line(all[i].text + " = torch.select(" + slices[i].text + ", 0, 0)");
+    node.line(lists.back() + " = [" + all[i].text + "]");
+    all[made + i].text = "torch.select(" + slices[i].text + ", 0, torch.add(" + place + ", 1))";
+  }
+  node.line("for " + place + " in range(torch.sub(torch.size(" + slices[0].text + ", 0), 1)):");
+  node.deeper(into + "= " + body + "(" + joined(all) + ")");
+  for (size_t i = 0; i < made; ++i)
+    node.deeper(names.unique("_added") + " = torch.append(" + lists[i] + ", " + all[i].text + ")");
+  for (size_t i = 0; i < made; ++i)
+    if (const auto& [name, type] = results[i]; !name.empty())
+      node.line(declare(node.field, node.scope, name, type).text + " = torch.stack(" + lists[i] +
+                ")");
 }
 
 std::string ExportedPrinter::region(Node& node, const Field& graph,

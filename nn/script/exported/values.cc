@@ -58,6 +58,9 @@ constexpr Items kItems[] = {{"as_ints", "as_int", Kind::kInt},
 const Items& items_of(const Field& at, const std::string& kind) {
   for (const Items& one : kItems)
     if (kind == one.list) return one;
+  if (kind == "as_custom_obj")
+    at.bad("got an object of the C++ class \"", at["class_fqn"].text(),
+           "\", which a library registers: such objects are not supported");
   at.bad("got an argument \"", kind, "\", which this library does not have");
 }
 

@@ -271,7 +271,7 @@ TEST(OperatorValues, Strings) {
       {"aten::title", {"ab cd"}, "Ab Cd"},
       {"aten::capitalize", {"aB"}, "Ab"},
       {"aten::swapcase", {"aB"}, "Ab"},
-      {"aten::zfill", {"-5", 4}, "-005"},
+      {"aten::zfill", {"-5", 4}, "00-5"},
       {"aten::center", {"a", 4, "*"}, "*a**"},
       {"aten::center", {"ab", 5, "*"}, "**ab*"},
       {"aten::center", {"ab", 7, "*"}, "***ab**"},

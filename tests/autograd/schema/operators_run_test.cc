@@ -190,7 +190,23 @@ Sets special() {
       {"scatter_reduce", {square, 0, labels.unsqueeze(0), square, "amax"}},
       {"scatter_reduce_", {square, 0, labels.unsqueeze(0), square, "amax"}},
       {"segment_reduce", {vec, "sum", tensor({1, 1})}}};
-  made.insert({"embedding_bag", {square, index, tensor({0, 1})}});
+  const IValue wanted3 = List<bool>({true, true, true}), flat = tensor({0, 1});
+  for (const char* name : {"embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"})
+    made.insert({name, {square, index, flat}});
+  made.insert({"affine_grid_generator", {rand({1, 2, 3}), ints({1, 1, 2, 2}), no}});
+  made.insert({"avg_pool2d_backward", {image, image, ones2, ones2, zeros2, no, no, none}});
+  made.insert({"backward", {several({mul(wanted, 2).sum()})}});
+  made.insert(
+      {"convolution_backward",
+       {image, image, rand({2, 2, 1, 1}), none, ones2, zeros2, ones2, no, zeros2, 1, wanted3}});
+  made.insert({"embedding_dense_backward", {square, flat, 2, -1, no}});
+  for (const char* name : {"grid_sampler", "grid_sampler_2d"})
+    made.insert({name, {image, rand({1, 3, 3, 2}), 0, 0, no}});
+  made.insert({"grid_sampler_3d", {rand({1, 2, 3, 3, 3}), rand({1, 2, 2, 2, 3}), 0, 0, no}});
+  made.insert({"max_pool2d_with_indices_backward",
+               {image, image, ones2, ones2, zeros2, ones2, no, zeros_like(image).to(kLong)}});
+  made.insert({"native_group_norm_backward",
+               {image, image, zeros({1, 1}), ones({1, 1}), none, 1, 2, 16, 1, wanted3}});
   made.insert({"embedding_bag", {square, index, tensor({0, 1}), no, 0, no, none, no, none}});
   for (const char* name : {"rnn_tanh", "rnn_relu"}) {
     made.insert({name, {step, step, several({square, square}), no, 1, 0.0, no, no, no}});

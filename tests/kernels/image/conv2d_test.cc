@@ -264,6 +264,22 @@ TEST(Conv2d, FewChannels) {
   });
 }
 
+// Each channel by itself: vectors of channels.
+TEST(Conv2d, Depthwise) {
+  const Conv2dShape shapes[] = {shape(2, 8, 8, 7, 6, 3, 3, 1, 1, 1, 1, 1, 1, 8),
+                                shape(1, 33, 33, 14, 23, 5, 5, 2, 2, 2, 2, 1, 1, 33),
+                                shape(3, 17, 17, 9, 12, 3, 2, 1, 3, 4, 5, 2, 3, 17),
+                                shape(2, 40, 40, 2, 3, 3, 5, 1, 1, 2, 2, 1, 1, 40),
+                                shape(1, 9, 9, 5, 5, 5, 5, 1, 1, 0, 0, 1, 1, 9),
+                                shape(2, 12, 12, 4, 30, 1, 7, 1, 2, 0, 3, 1, 1, 12)};
+  for_each_variant([&](Variant) {
+    uint64_t seed = 800;
+    for (const Conv2dShape& s : shapes)
+      for (const bool bias : {true, false})
+        check_all({s, ScalarType::Float, kChannelsLast, kChannelsLast, bias, ++seed});
+  });
+}
+
 TEST(Conv2d, DoubleAndInteger) {
   for_each_variant([](Variant) {
     for (ScalarType t : {ScalarType::Double, ScalarType::Long}) {
@@ -302,7 +318,8 @@ TEST(Conv2d, SameBitsForEveryThreadCountAndVectorWidth) {
                                 shape(21, 16, 80, 9, 11, 3, 3, 1, 1, 1, 1),
                                 shape(3, 20, 2, 11, 21, 3, 3, 1, 1, 1, 1),
                                 shape(2, 2, 40, 28, 26, 4, 4, 2, 2, 1, 1),
-                                shape(10, 35, 35, 10, 19, 3, 3, 1, 1, 1, 1, 1, 1, 35)};
+                                shape(10, 35, 35, 10, 19, 3, 3, 1, 1, 1, 1, 1, 1, 35),
+                                shape(1, 70, 70, 21, 13, 3, 5, 2, 1, 1, 2, 1, 1, 70)};
   uint64_t seed = 0;
   for (const Conv2dShape& s : shapes)
     for (Layout layout : {kNchw, kChannelsLast}) {
@@ -342,6 +359,7 @@ TEST(Conv2d, AnImageDoesNotDependOnTheBatchOrTheLayout) {
   for_each_variant([&](Variant) {
     check(shape(18, 5, 40, 11, 17, 3, 3, 1, 1, 1, 1));
     check(shape(18, 5, 40, 6, 7, 3, 3, 2, 2, 1, 1));
+    check(shape(18, 20, 20, 11, 9, 3, 3, 2, 1, 1, 1, 1, 1, 20));
   });
 }
 

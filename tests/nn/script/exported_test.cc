@@ -1,74 +1,25 @@
 // Programs that torch.export wrote (goldens/make_exported.py): what they compute, how they train,
-// what is saved of them, and what is refused.
+// what is saved of them, and which inputs they refuse.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
-#include "nn/formats/pytorch/pt.h"
-#include "nn/formats/zip/zip_internal.h"
 #include "nn/optim/adam.h"
+#include "nn/script/exported/exported_internal.h"
 #include "nn/script/script.h"
+#include "tests/nn/script/exported_files.h"
+#include "tests/nn/script/script_texts.h"
 
 namespace ramet {
 namespace {
 
-const std::string kFolder = "tests/nn/script/goldens/exported/";
-
-std::string exported_file(const std::string& name, const std::string& version = "2.15") {
-  return kFolder + name + "_" + version + ".pt2";
-}
-
-// A program, and what PyTorch computes with it.
-struct Exported {
-  explicit Exported(const std::string& name, const std::string& version = "2.15")
-      : net(jit::load(exported_file(name, version))),
-        row(formats::load_pt(kFolder + "values_" + version + ".pt")
-                .toGenericDict()
-                .at(name)
-                .toGenericDict()) {}
-
-  // Copies: a program may write its inputs.
-  static IValue copied(const IValue& value) {
-    if (value.isTensor()) return value.toTensor().clone();
-    if (value.isTuple()) {
-      std::vector<IValue> items;
-      for (const IValue& v : value.toTupleRef().elements()) items.push_back(copied(v));
-      return IValue::Tuple::create(std::move(items));
-    }
-    if (value.isList()) {
-      std::vector<IValue> items = value.toList().vec();
-      bool tensors = !items.empty();
-      for (IValue& v : items) v = copied(v), tensors = tensors && v.isTensor();
-      if (!tensors) return IValue::GenericList(items);
-      std::vector<Tensor> list;
-      for (const IValue& v : items) list.push_back(v.toTensor());
-      return list;
-    }
-    if (value.isGenericDict()) {
-      IValue::GenericDict dict;
-      for (const auto& entry : value.toGenericDict())
-        dict.insert_or_assign(entry.key(), copied(entry.value()));
-      return dict;
-    }
-    return value;
-  }
-  IValue run(const jit::Module& module) const {
-    std::vector<IValue> arguments;
-    for (const IValue& v : row.at("args").toList().vec()) arguments.push_back(copied(v));
-    jit::Kwargs by_name;
-    for (const auto& entry : row.at("kwargs").toGenericDict())
-      by_name[entry.key().toStringRef()] = entry.value();
-    return module(arguments, by_name);
-  }
-
-  jit::Module net;
-  IValue::GenericDict row;
-};
+using namespace exported_files;  // NOLINT
 
 double far(const Tensor& got, const Tensor& want) {
   EXPECT_EQ(got.sizes(), want.sizes());
@@ -109,7 +60,8 @@ void find(const IValue& value, std::vector<Tensor>& into) {
   } else if (value.isTuple()) {
     for (const IValue& v : value.toTupleRef().elements()) find(v, into);
   } else if (value.isList()) {
-    for (const IValue& v : value.toList().vec()) find(v, into);
+    const auto list = value.toList();  // of tensors it is a new one
+    for (const IValue& v : list.vec()) find(v, into);
   } else if (value.isGenericDict()) {
     for (const auto& entry : value.toGenericDict()) find(entry.value(), into);
   }
@@ -158,33 +110,21 @@ TEST_P(ExportedFile, IsSavedAsTorchScript) {
   expect_alike(file.run(jit::load(saved)), file.row.at("result"), "result");
 }
 
-INSTANTIATE_TEST_SUITE_P(Exported, ExportedFile,
-                         testing::Values(File{"cnn", "2.15"}, File{"gpt", "2.15"},
-                                         File{"cnn_strict", "2.15"}, File{"cnn_core", "2.15"},
-                                         File{"cnn_core_eval", "2.15"}, File{"gpt_core", "2.15"},
-                                         File{"encoder", "2.15"}, File{"lstm", "2.15"},
-                                         File{"gru_core", "2.15"}, File{"control", "2.15"},
-                                         File{"nested", "2.15"}, File{"sizes", "2.15"},
-                                         File{"cnn", "2.5"}, File{"gpt", "2.5"}, File{"cnn", "2.7"},
-                                         File{"gpt", "2.7"}, File{"cnn", "2.9"}, File{"gpt", "2.9"},
-                                         File{"cnn", "2.12"}, File{"gpt", "2.12"}),
-                         [](const auto& info) {
-                           std::string name = info.param.name + "_" + info.param.version;
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
-
-std::string error_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) { return error.what(); }
-  return "";
-}
-void expect_error(const std::function<void()>& run, const std::vector<std::string>& parts) {
-  const std::string error = error_of(run);
-  for (const std::string& part : parts)
-    EXPECT_NE(error.find(part), std::string::npos) << part << " is not in: " << error;
-}
+INSTANTIATE_TEST_SUITE_P(
+    Exported, ExportedFile,
+    testing::Values(File{"cnn", "2.15"}, File{"gpt", "2.15"}, File{"cnn_strict", "2.15"},
+                    File{"cnn_core", "2.15"}, File{"cnn_core_eval", "2.15"},
+                    File{"gpt_core", "2.15"}, File{"encoder", "2.15"}, File{"lstm", "2.15"},
+                    File{"gru_core", "2.15"}, File{"control", "2.15"}, File{"nested", "2.15"},
+                    File{"sizes", "2.15"}, File{"casts", "2.15"}, File{"loops", "2.15"},
+                    File{"sums", "2.15"}, File{"guarded", "2.15"}, File{"cnn", "2.5"},
+                    File{"gpt", "2.5"}, File{"cnn", "2.7"}, File{"gpt", "2.7"}, File{"cnn", "2.9"},
+                    File{"gpt", "2.9"}, File{"cnn", "2.12"}, File{"gpt", "2.12"}),
+    [](const auto& info) {
+      std::string name = info.param.name + "_" + info.param.version;
+      std::replace(name.begin(), name.end(), '.', '_');
+      return name;
+    });
 
 TEST(ExportedInputs, SizesMayBeOthers) {
   const Exported gpt("gpt");
@@ -214,6 +154,38 @@ TEST(ExportedInputs, WrongOnesAreNamed) {
         sizes.net({ones({3, 8}, kDouble), ones({2, 6}, kDouble), n});
       },
       {"input 'y'", "[2, 6]"});
+}
+
+TEST(ExportedInputs, LogarithmsOfPowersOfTwoAreExact) {
+  const auto text = script::number_call("torch._sym_log2", {"n"});
+  ASSERT_TRUE(text);
+  const std::string code = "def f(n: int) -> float:\n  return " + *text + "\n";
+  for (int i = 0; i < 62; ++i) EXPECT_EQ(script::run_text(code, {int64_t{1} << i}).toDouble(), i);
+  for (const int64_t n : {3, 1000, 123456789}) {
+    const double want = std::log2(static_cast<double>(n));
+    EXPECT_NEAR(script::run_text(code, {n}).toDouble(), want, 1e-15 * want);
+  }
+}
+
+TEST(ExportedModule, RunsItsRegionsUnderAutocast) {
+  const Exported casts("casts");
+  const auto net = script::load(exported_file("casts"));
+  optim::Adam adam(net->parameters(), optim::AdamOptions(0.05));
+  const Tensor x = casts.row.at("args").toList().vec()[0].toTensor();
+  double first = 0, last = 0;
+  for (int i = 0; i < 20; ++i) {
+    adam.zero_grad();
+    const auto made = net->forward(std::vector<IValue>{x}).toTuple();
+    EXPECT_EQ(made->elements()[0].toTensor().scalar_type(), kFloat);
+    EXPECT_EQ(made->elements()[1].toTensor().scalar_type(), kBFloat16);
+    EXPECT_EQ(made->elements()[2].toTensor().scalar_type(), kFloat);
+    const Tensor loss = made->elements()[0].toTensor().square().mean();
+    loss.backward();
+    adam.step();
+    (i == 0 ? first : last) = loss.item<double>();
+  }
+  EXPECT_LT(last, 0.7 * first);
+  EXPECT_EQ(linear(x, ones({4, 3})).scalar_type(), kFloat) << "autocast ends with the region";
 }
 
 TEST(ExportedModule, TrainsAsAnyModule) {
@@ -256,63 +228,6 @@ TEST(ExportedModule, StoragesStayShared) {
   EXPECT_EQ(part.storage_offset(), 2);
   part.fill_(7);
   EXPECT_EQ(windows[1][0].item<double>(), 7);
-}
-
-// A golden with one entry changed.
-std::string changed(const std::string& name, const std::string& entry,
-                    const std::function<void(std::string&)>& change) {
-  formats::detail::ZipReader zip("test", exported_file(name));
-  std::vector<std::string> texts;
-  texts.reserve(zip.entries().size());
-  std::vector<formats::detail::ZipPart> parts;
-  for (const auto& e : zip.entries()) {
-    texts.push_back(zip.text(e));
-    if (e.name.find(entry) != std::string::npos) change(texts.back());
-    parts.push_back({e.name, {{texts.back().data(), texts.back().size()}}});
-  }
-  const std::vector<char> bytes = formats::detail::zip_bytes("test", parts, /*deflate=*/false);
-  return {bytes.begin(), bytes.end()};
-}
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  ASSERT_NE(text.find(from), std::string::npos) << from;
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
-std::string error_with(const std::string& name, const std::string& entry, const std::string& from,
-                       const std::string& to) {
-  return error_of([&] {
-    std::istringstream in(changed(name, entry, [&](std::string& t) { replace_all(t, from, to); }));
-    jit::load(in);
-  });
-}
-
-TEST(ExportedRefused, AllProblemsAreOneErrorWithPythonsLines) {
-  const std::string error = error_of([] {
-    std::istringstream in(changed("cnn", "models/", [](std::string& text) {
-      replace_all(text, "torch.ops.aten.conv2d.default", "torch.ops.aten.conv9d.default");
-      replace_all(text, "torch.ops.aten.silu.default", "torch.ops.mine.silu.default");
-    }));
-    jit::load(in);
-  });
-  for (const char* part : {"aten::conv9d: no such operation", "mine::silu: no such operation",
-                           "make_exported.py:", "node \"conv2d\"", "node \"silu\""})
-    EXPECT_NE(error.find(part), std::string::npos) << part << " is not in: " << error;
-}
-
-TEST(ExportedRefused, WrongFiles) {
-  const auto expect = [](const std::string& error, const std::string& part) {
-    EXPECT_NE(error.find(part), std::string::npos) << part << " is not in: " << error;
-  };
-  expect(error_with("cnn", "models/", "\"major\": 8", "\"major\": 99"), "version 99");
-  expect(error_with("cnn", "models/", "\"as_ints\"", "\"as_dreams\""), "as_dreams");
-  expect(error_with("cnn", "models/", "\"outputs\": [{\"as_tensor\": {\"name\": \"conv2d\"",
-                    "\"outputs\": [{\"as_tensor\": {\"name\": \"conv_\""),
-         "\"conv2d\", expected the name");
-  expect(error_with("cnn", "models/", "Symbol(", "Lambda("), "expected Add, Mul");
-  expect(error_with("cnn", "model_weights_config", "\"as_int\": 18", "\"as_int\": 1800000"),
-         "expected a part of a storage");
-  expect(error_with("cnn", "model_weights_config", "weight_0", "weight_x"), "got no entry");
-  expect(error_with("cnn", "model_weights_config", "conv.bias", "conv.other"), "conv.bias");
 }
 
 }  // namespace

@@ -309,6 +309,23 @@ def f(x: Tensor,
   expect_values(w.grad(), values(b.grad()));
 }
 
+TEST(Interpreter, GradientsInsideAScript) {
+  const Tensor x = six().requires_grad_(true);
+  const IValue got = run_text(R"(
+def f(x: Tensor) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+  y = torch.sum(torch.mul(x, x))
+  gs = torch.autograd.grad([y], [x, torch.add(x, 0)], None, True, False, True)
+  torch.autograd.backward([y], None, True)
+  torch.autograd.backward(torch.mul(y, 2))
+  return (gs[0], gs[1])
+)",
+                              {x});
+  const std::vector<IValue> grads = got.toTupleRef().elements();
+  EXPECT_TRUE(grads[0].toTensor().equal(2 * x.detach()));
+  EXPECT_TRUE(grads[1].isNone()) << "y does not depend on it";
+  EXPECT_TRUE(x.grad().equal(6 * x.detach()));
+}
+
 TEST(Interpreter, WhatTheLoopChangesIsShared) {
   const char* const text = R"(
 def g(l: List[Tensor]) -> NoneType:

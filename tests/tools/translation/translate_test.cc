@@ -1,13 +1,7 @@
 // ./tools/translate wrote these headers while the test was built. They compute the interpreter's
 // bits, forwards and backwards, and are modules.
-#include "nn/script/translate.h"
-
-#include <gtest/gtest.h>
-
-#include "nn/formats/pt.h"
-#include "nn/formats/state_dict.h"
-#include "ramet.h"
 #include "tests/error_text.h"
+#include "tests/tools/translation/cases.h"
 #include "tests/tools/translation/cnn_exported.h"
 #include "tests/tools/translation/cnn_scripted.h"
 #include "tests/tools/translation/cnn_traced.h"
@@ -24,7 +18,8 @@
 namespace ramet {
 namespace {
 
-std::string file(const std::string& name) { return "tests/nn/script/goldens/" + name; }
+using translation::file;
+using translation::filled;
 
 // The first argument of `name` in a file of values.
 Tensor input_of(const std::string& values, const std::string& arguments, const std::string& name) {
@@ -34,41 +29,10 @@ Tensor input_of(const std::string& values, const std::string& arguments, const s
 }
 Tensor script_input(const std::string& name) { return input_of("values.pt", "inputs", name); }
 
-// Fills a struct with the file's values.
-template <class Net> std::shared_ptr<Net> filled(const jit::Module& module) {
-  const auto net = std::make_shared<Net>();
-  formats::load_state_dict(*net, script::translate(module, "Net").tensors);
-  return net;
-}
-
 template <class Net> void expect_the_same(const std::string& path, const Tensor& x) {
-  for (const bool training : {true, false}) {
-    SCOPED_TRACE(path + (training ? ", training" : ", evaluation"));
-    const jit::Module module = jit::load(file(path));
-    const auto net = filled<Net>(module);
-    module.train(training);
-    net->train(training);
-    manual_seed(7);
-    const Tensor want = module.forward({x}).toTensor();
-    manual_seed(7);
-    const Tensor got = net->forward(x);
-    ASSERT_EQ(got.sizes(), want.sizes());
-    EXPECT_TRUE(got.equal(want));
-    want.square().sum().backward();
-    got.square().sum().backward();
-    const auto parameters = net->named_parameters();
-    ASSERT_EQ(parameters.size(), module.named_parameters().size());
-    for (const auto& p : module.named_parameters()) {
-      const Tensor mine = parameters[p.name].grad();
-      ASSERT_EQ(mine.defined(), p.value.grad().defined()) << p.name;
-      if (!mine.defined()) continue;
-      EXPECT_TRUE(mine.equal(p.value.grad())) << p.name;
-    }
-    // Buffers that forward() changes: statistics of batch norm.
-    const auto buffers = net->named_buffers();
-    for (const auto& b : module.named_buffers())
-      EXPECT_TRUE(buffers[b.name].equal(b.value)) << b.name;
-  }
+  translation::expect_same_calls<Net>(
+      path, [&](Net& net) { return net.forward(x.clone()); },
+      [&] { return std::vector<IValue>{x.clone()}; });
 }
 
 template <class Net> void expect_the_same(const std::string& name) {
@@ -142,13 +106,7 @@ TEST(Translate, WritesTheSameTextTwice) {
   EXPECT_EQ(script::translate(module, "Vit").header, script::translate(module, "Vit").header);
 }
 
-TEST(Translate, ListsWhatHasNoCpp) {
-  const std::string error =
-      error_of([] { script::translate(jit::load(file("forked.pt")), "Net"); });
-  EXPECT_NE(error.find("[translate]"), std::string::npos) << error;
-  EXPECT_NE(error.find("fork and wait"), std::string::npos) << error;
-  EXPECT_NE(error.find("make_goldens.py:"), std::string::npos) << error;
-  EXPECT_ERROR_TEXT(script::translate(jit::load(file("hooked.pt")), "Net"), "hooks have no C++");
+TEST(Translate, RefusesNames) {
   EXPECT_ERROR_TEXT(script::translate(jit::load(file("mlp_traced.pt")), "two words"), "two words");
   EXPECT_ERROR_TEXT(script::translate(jit::load(file("mlp_traced.pt")), "class"), "class");
   EXPECT_ERROR_TEXT(script::translate(jit::Module(), "Net"), "holds nothing");

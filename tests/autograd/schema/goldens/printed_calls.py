@@ -25,6 +25,7 @@ from torch import Tensor, nn
 HERE = pathlib.Path(__file__).resolve().parent
 CALLS = HERE / "printed_calls.txt"
 SCHEMAS = HERE / "pytorch_schemas.txt"
+CORE = HERE / "core_operators.txt"
 # Overloads that no printed code of a model has: writing into given results, other kinds of tensors, complex numbers.
 LEFT_OUT = re.compile(r"\*, Tensor\(a!\)|Tensor\([a-z]!\) out\b|\bcomplex\b|Dimname|Stream|QScheme|Storage|\.out\b|_out\(")
 
@@ -495,6 +496,15 @@ def calls_of(module):
     return counts
 
 
+def core_operators():
+    """The schemas of ATen's core: the operators into which torch.export decomposes all others."""
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads() if hasattr(packet, "overloads") else []:
+            if torch.Tag.core in getattr(packet, overload).tags:
+                yield str(getattr(packet, overload)._schema)
+
+
 def main():
     warnings.filterwarnings("ignore")
     torch.manual_seed(0)
@@ -509,6 +519,7 @@ def main():
     ours |= set(sys.argv[1:]) | set(counts)
     schemas = {str(s).replace("\n", "\\n") for s in torch._C._jit_get_all_schemas() if s.name in ours}
     SCHEMAS.write_text("".join(sorted(s + "\n" for s in schemas if not LEFT_OUT.search(s))))
+    CORE.write_text("".join(sorted(s + "\n" for s in core_operators())))
     print("%d calls of %d operators; %d schemas" % (sum(counts.values()), len(counts), len(schemas)))
     print("\n".join(failed))
 

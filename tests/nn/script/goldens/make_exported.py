@@ -123,6 +123,49 @@ class Sizes(nn.Module):
         return torch.cat([x, y], 0) * math.sqrt(3), halves, torch.ones(k, dtype=x.dtype) * x.sum() / b, torch.zeros((b * 2 + 1) // 2, dtype=x.dtype)
 
 
+class Casts(nn.Module):
+    """Whole numbers, so that bfloat16 holds all values and gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 2)
+        for p in self.parameters():
+            p.data = torch.randint(-3, 4, p.shape).float()
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = F.relu(self.first(x))
+            with torch.autocast("cpu", enabled=False):
+                z = self.second(y.float())
+        return z, y, x @ x.t()
+
+
+class Loops(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3))
+
+    def forward(self, start, xs):
+        def step(carried, x):
+            y = carried[0] * self.weight + x
+            return [y, carried[1] * 0.5 + y.sum()], [y.sin(), y * 2]
+
+        last, made = torch._higher_order_ops.scan(step, [start, start[0, 0] * 1], xs, dim=1, reverse=True)
+        mapped = torch._higher_order_ops.map(lambda x, w: (x * w).cos(), xs, self.weight)
+        return last, made, mapped
+
+
+class Sums(nn.Module):
+    def forward(self, xs):
+        return torch._higher_order_ops.associative_scan(lambda a, b: a + b, xs, dim=1, combine_mode="pointwise", reverse=True)
+
+
+class Guarded(nn.Module):
+    def forward(self, x, more):
+        y = more["y"][0]
+        return (x * 2).sum() + y.sum() if x.shape[0] > y.shape[0] else x.sum() - y.sum()
+
+
 def tensors_of(value):
     if isinstance(value, torch.Tensor):
         return [value]
@@ -158,9 +201,9 @@ def main(version):
     torch.set_num_threads(1)
     rows = {}
 
-    def add(name, net, args, kwargs=None, core=False, train=False, strict=False, **how):
+    def add(name, net, args, kwargs=None, core=False, train=False, strict=False, whole=False, **how):
         kwargs = kwargs or {}
-        net = net.double().train(train)
+        net = (net if whole else net.double()).train(train)
         exported = torch.export.export(copy.deepcopy(net), copy.deepcopy(args), copy.deepcopy(kwargs), strict=strict, **how)
         if core:
             exported = exported.run_decompositions()
@@ -170,7 +213,8 @@ def main(version):
         row = {"args": plain(list(args)), "kwargs": plain(kwargs)}
         result = net(*copy.deepcopy(args), **copy.deepcopy(kwargs))
         outputs = [t for t in tensors_of(result) if t.requires_grad]
-        weights = [torch.cos(torch.arange(t.numel(), dtype=torch.float64)).view(t.shape) for t in outputs]
+        weights = [torch.arange(t.numel(), dtype=torch.float64).view(t.shape) for t in outputs]
+        weights = [w % 5 - 2 if whole else torch.cos(w) for w in weights]
         if outputs:
             sum((t * w).sum() for t, w in zip(outputs, weights)).backward()
         row.update(result=plain(result), weights=weights, buffers=plain(dict(net.named_buffers())))
@@ -197,6 +241,11 @@ def main(version):
         b, c = Dim("b", min=2, max=100), 2 * Dim("half", min=2)
         sizes = (torch.randn(4, 6, dtype=torch.float64), torch.randn(5, 6, dtype=torch.float64), torch.tensor(4))
         add("sizes", Sizes(), sizes, dynamic_shapes=({0: b, 1: c}, {0: Dim("d"), 1: c}, None))
+        add("casts", Casts(), (torch.randint(-3, 4, (2, 3)).float(),), train=True, whole=True)
+        add("loops", Loops(), (torch.randn(2, 3, dtype=torch.float64), torch.randn(2, 4, 3, dtype=torch.float64)))
+        xs, auto = torch.randn(3, 5, dtype=torch.float64), Dim.AUTO
+        add("sums", Sums(), (xs,))
+        add("guarded", Guarded(), (xs, {"y": [xs[:2]]}), dynamic_shapes=({0: auto}, {"y": [{0: auto}]}))
     torch.save(rows, HERE / f"values_{version}.pt")
     pack(HERE / f"values_{version}.pt")
 

@@ -13,7 +13,7 @@ import enum
 import pathlib
 import warnings
 import zipfile
-from typing import Dict, Final, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union
 
 import torch
 from torch import nn, Tensor
@@ -441,6 +441,40 @@ class Named(nn.Module):
         return y * mask * self.steps + self.total
 
 
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.k = nn.Parameter(torch.ones(2)), 3
+        self.register_buffer("b", torch.zeros(2))
+
+    def forward(self, x):
+        return x * self.w + self.b + self.k
+
+
+class Frozen(nn.Module):
+    """For freeze(): what forward() changes, what only another method uses, constants of all kinds."""
+
+    size: Final[int]
+
+    def __init__(self):
+        super().__init__()
+        self.sub, self.unused = Part(), Part()
+        self.n, self.size, self.names, self.calls = 2, 7, ["a", "b"], 0
+        self.register_buffer("count", torch.zeros(1))
+        self.ml = nn.ModuleList([Part()])
+
+    def forward(self, x):
+        self.count.add_(1)
+        self.calls += 1
+        for m in self.ml:
+            x = m(x)
+        return self.sub(x) * self.n + self.size
+
+    @torch.jit.export
+    def other(self, x):
+        return self.unused(x)
+
+
 class Placed(nn.Module):
     """A device and a tensor that tracing makes constants of the code."""
 
@@ -468,6 +502,171 @@ class WithDevice(nn.Module):
     @torch.jit.export
     def attribute(self) -> torch.device:
         return self.place
+
+
+@torch.jit.script
+class Box:
+    def __init__(self, size: float):
+        self.size = size
+        self.calls = 0
+        self.history: List[float] = []
+
+    def scale(self, x: Tensor, times: int) -> Tensor:
+        self.calls += 1
+        self.history.append(self.size * times)
+        return x * self.size * times
+
+    def twice(self, x: Tensor) -> Tensor:
+        return self.scale(x, 2)
+
+    def itself(self):
+        return self
+
+
+def boxed(box: Box, x: Tensor, times: int) -> Tensor:
+    return box.scale(x, times)
+
+
+@torch.jit.script
+class Noted:
+    def __init__(self, notes: List[str], name: str):
+        self.notes = notes
+        self.name = name
+
+    def __enter__(self) -> int:
+        self.notes.append("into " + self.name)
+        return len(self.notes)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        self.notes.append("out of " + self.name)
+
+
+class Cell(nn.Module):
+    """Held in two places, with attributes that change."""
+
+    seen: List[int]
+    last: Optional[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([0.5, -1.0]))
+        self.register_buffer("mean", torch.zeros(2))
+        self.calls = 0
+        self.seen = []
+        self.last = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        self.seen.append(x.size(0))
+        self.mean = self.mean * 0.5 + x.detach().mean(0)
+        last = self.last
+        if last is not None:
+            x = x + last.sum()
+        self.last = x.detach()[0]
+        return x * self.weight + self.calls
+
+
+class Holder(nn.Module):
+    def __init__(self, cell: Cell):
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.cell(x)
+
+
+class Language(nn.Module):
+    """What of the language has no single word in C++."""
+
+    totals: Dict[str, int]
+    ranks: List[List[int]]
+
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell()
+        self.holder = Holder(self.cell)
+        self.box = Box(1.5)
+        self.totals = {"a": 1}
+        self.ranks = [[3, 1], [2]]
+
+    def lists(self, n: int) -> Tuple[List[int], List[int], int, float, List[str]]:
+        numbers: List[int] = []
+        same = numbers
+        for i in range(n):
+            same.append(i * i % 7)
+        numbers.insert(1, 40)
+        numbers[-1] = 9
+        numbers.extend(numbers[1:4])
+        last = numbers.pop()
+        first = numbers.pop(0)
+        numbers.reverse()
+        taken = numbers[::2] + [first] * 2
+        taken.sort(reverse=True)
+        del numbers[0]
+        if 40 in numbers:
+            numbers.remove(40)
+        reals = [float(v) / 3 for v in numbers]
+        texts = [str(v) for v in reals[:2]] + "x,y".split(",")
+        texts.append("{} of {}".format(last, 2.0))
+        return numbers, taken, numbers.index(9) + min(taken) + sum(taken) + taken.count(9), max(reals), texts
+
+    def dicts(self, table: Dict[str, Tensor]) -> Tuple[List[str], List[Tensor], Dict[str, int]]:
+        counts: Dict[str, int] = {}
+        for key, value in table.items():
+            counts[key] = counts.get(key, 10) + value.dim()
+            self.totals[key] = self.totals.setdefault(key, 0) + 1
+        other = {"z": 5}
+        other.update(counts)
+        if "w" in other:
+            gone = other.pop("w")
+            other["gone"] = gone
+        return list(table.keys()), list(other_values(table)), other
+
+    def half(self, x: Tensor, by: float = 2.0) -> Tensor:
+        return x / by
+
+    def numbers(self, value: Union[Tensor, List[int]]) -> int:
+        if isinstance(value, Tensor):
+            return value.dim()
+        return len(value)
+
+    def forward(self, x: Tensor, table: Dict[str, Tensor], n: int):
+        notes: List[str] = []
+        with Noted(notes, "all") as depth:
+            with torch.no_grad():
+                scale = x.abs().max()
+            future = torch.jit.fork(self.half, x)
+            with Noted(notes, "box"):
+                y = self.box.twice(self.cell(x)) + self.holder(x)
+            y = y + future.wait() * scale
+        box = Box(0.25)
+        other = box.itself()
+        y = boxed(other, y, 3) + box.calls
+        numbers, taken, total, largest, texts = self.lists(n)
+        keys, values, counts = self.dicts(table)
+        for v in values:
+            y = y + v.sum()
+        ranks = self.ranks
+        ranks[0].append(n)
+        rows: List[List[float]] = y.detach().tolist()
+        count = self.numbers(y) + self.numbers(numbers)
+        table["y"] = y
+        if y is x:
+            count = -1
+        made = torch.tensor([[float(v) for v in numbers[:2]], [1.0, 2.0]])
+        result = (y, notes, depth, numbers, taken, total, largest, texts, keys, counts)
+        return result, (table, rows, count, made, box.history, self.box.calls, self.totals, ranks, self.cell.seen)
+
+
+def other_values(table: Dict[str, Tensor]) -> List[Tensor]:
+    return list(table.values())
+
+
+def language():
+    """torch.jit.script() makes two of a module that has two places: here it is one."""
+    net = torch.jit.script(Language().eval())
+    net.holder._c.setattr("cell", net.cell._c)
+    return net
 
 
 def pack(path):
@@ -517,7 +716,11 @@ def main():
     add("hooked", hooked(), [torch.randn(2, 3)])
     add("blocks", Blocks(), [torch.randn(2, 3), 2])
     torch.jit.save(torch.jit.script(Named().eval()), str(HERE / "named.pt"))
+    torch.jit.save(torch.jit.script(Frozen()), str(HERE / "frozen.pt"))
+
+
     torch.jit.save(torch.jit.script(WithDevice(torch.jit.trace(Placed(), (torch.randn(2, 3),)))), str(HERE / "placed.pt"))
+    torch.jit.save(language(), str(HERE / "language.pt"))
     torch.save(rows, HERE / "values.pt")
     for path in HERE.glob("*.pt"):
         if path.name not in AS_WRITTEN:

@@ -1,5 +1,5 @@
 // Branches and loops, read off a program's jumps.
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 namespace {
@@ -25,8 +25,10 @@ class StepReader {
     size_t start, out, next;  // where `break` and `continue` go
   };
 
-  // `inside`: the loop that starts at `low` has been read as such.
-  std::vector<Step> read(size_t low, size_t high, const Loop* loop, bool inside = false) {
+  // `inside`: the loop that starts at `low` has been read as such. `exit`: of the inside of a
+  // `with`, gets the place after its end.
+  std::vector<Step> read(size_t low, size_t high, const Loop* loop, bool inside = false,
+                         size_t* exit = nullptr) {
     std::vector<Step> steps;
     size_t i = low;
     while (nests_ && i < high) {
@@ -41,6 +43,20 @@ class StepReader {
       const size_t to = at.extra;
       Step step;
       step.at = i;
+      if (at.code == Code::kEnter) {
+        step.kind = Step::Kind::kWith;
+        size_t next = high;  // where nothing reaches the end of the block
+        step.body = read(i + 1, high, loop, false, &next);
+        i = next;
+        steps.push_back(std::move(step));
+        continue;
+      }
+      if (at.code == Code::kExit) {
+        ++i;
+        if (!exit) continue;  // a return, break or continue follows, and leaves the block
+        *exit = i;
+        return steps;
+      }
       if (at.code == Code::kJumpUnless) {
         if (to <= i || to > high) return give_up();
         step.kind = Step::Kind::kIf;

@@ -1,7 +1,7 @@
 // Which values of a function are variables of C++, how they are named, and where they are declared.
 #include <algorithm>
 
-#include "nn/script/translate_internal.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 
@@ -12,10 +12,12 @@ void FunctionWriter::find_aliases() {
   const Program& p = *listing_.program;
   for (const Instruction& at : p.instructions)
     if (at.result != Instruction::kNone) ++slots_[at.result].writes;
-  if (self_) {
+  if (self_ && !inside_) {
     Written self;
     self.module = self_->object;
-    self.type = self_->object->info()->type;
+    self.type = self_->info->type;
+    self.self = !self_->object;
+    if (self.self) self.text = "shared_from_this()";
     slots_[0].alias = self;
   }
   for (const Instruction& at : p.instructions) {
@@ -23,7 +25,7 @@ void FunctionWriter::find_aliases() {
     Slot& slot = slots_[at.result];
     if (at.code == Code::kMove) {
       const Written from = operand(at, 0);
-      if (from.module) slot.alias = from;
+      if (from.module || from.self) slot.alias = from;
     } else if (at.code == Code::kGet) {
       const Written object = operand(at, 0);
       const std::string& name = p.fields[at.extra].owner->attributes[p.fields[at.extra].slot].name;
@@ -36,10 +38,27 @@ void FunctionWriter::find_aliases() {
 
 // What a kGet or kSet names. None where its object is not known, or has no such member in C++.
 std::optional<Written> FunctionWriter::attribute(const Instruction& at) {
+  Written object = operand(at, 0);
+  if (object.module) return attribute_of_module(at, object);
+  if (object.type && object.type->kind() == Kind::kOptional) {
+    object.type = object.type->element();
+    object.text += ".value()";
+  }
+  const Program::Field& field = listing_.program->fields[at.extra];
+  StructMembers* const members = out_.members_of(field.owner);
+  if (!members || object.constant || !object.type || object.type->info() != field.owner)
+    return std::nullopt;
+  Written made;
+  made.type = field.owner->attributes[field.slot].type;
+  made.text = (object.self ? "" : object.text + "->") +
+              out_.member_name(*members, field.owner->attributes[field.slot].name);
+  return made;
+}
+
+std::optional<Written> FunctionWriter::attribute_of_module(const Instruction& at,
+                                                           const Written& object) {
   const Program::Field& field = listing_.program->fields[at.extra];
   const std::string& name = field.owner->attributes[field.slot].name;
-  const Written object = operand(at, 0);
-  if (!object.module) return std::nullopt;
   const ClassInfo& info = *object.module->info();
   const int64_t place = info.slot(name);
   if (place < 0) return std::nullopt;
@@ -52,23 +71,15 @@ std::optional<Written> FunctionWriter::attribute(const Instruction& at) {
     made.text = path + "is_training()";
     return made;
   }
-  if (value.isNone() && !out_.is_assigned(&info, name)) {
+  const bool assigned = out_.is_assigned(&info, name);
+  if (value.isNone() && !assigned) {
     made.constant = &value;
     return made;
   }
-  const auto child = module_in(value);
-  if (value.isTensor()) {
-    // A member is a Tensor. Where the code assigns None to it, it would have to be an optional.
-    if (made.type->kind() != Kind::kTensor && out_.is_assigned(&info, name)) return std::nullopt;
-    made.type = Type::of(Kind::kTensor);
-  } else if (child) {
-    made.module = child;
-  } else {
-    Written constant;
-    constant.constant = &value;
-    if (!cpp_value(constant, made.type)) return std::nullopt;
-    members.used.insert(name);
-  }
+  if (const auto child = module_in(value)) made.module = child;
+  else if (value.isTensor() && !assigned) made.type = Type::of(Kind::kTensor);
+  else if (words_.type(made.type).empty()) return std::nullopt;
+  if (!made.module && !value.isTensor()) members.used.insert(name);
   made.text = path + out_.member_name(members, name);
   return made;
 }
@@ -120,7 +131,9 @@ void FunctionWriter::find_places(const std::vector<Step>& steps, size_t block) {
     }
     note_operands(step.at, block);
     if (at.result != Instruction::kNone) note_place(at.result, step.at, block);
-    if (step.kind == Step::Kind::kIf || step.kind == Step::Kind::kFor) inner(step.body);
+    if (step.kind == Step::Kind::kIf || step.kind == Step::Kind::kFor ||
+        step.kind == Step::Kind::kWith)
+      inner(step.body);
     if (step.kind == Step::Kind::kIf) inner(step.other);
   }
 }
@@ -143,6 +156,9 @@ void FunctionWriter::name_slots() {
       while (name.size() > 1 && name.back() == '_') name.pop_back();
     } else if (at.code == Code::kList) {
       name = "list";
+    } else if (at.code == Code::kObject) {
+      name = p.classes[at.extra]->name;
+      name = name.substr(name.rfind('.') + 1);
     } else if (at.code == Code::kMove && at.count == 1 && p.operands[at.first].is_constant()) {
       name = "at";
     } else if (at.code == Code::kFunction || at.code == Code::kMethod) {

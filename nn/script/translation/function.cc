@@ -1,8 +1,7 @@
 // One function as C++: its statements.
 #include <algorithm>
 
-#include "nn/script/translate_internal.h"
-#include "runtime/base/classic.h"
+#include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
 
@@ -10,13 +9,21 @@ using Kind = Type::Kind;
 
 namespace {
 constexpr size_t kLine = 100;  // columns, where a line can be broken
+
+/// Does it change a list, a dictionary or a tensor in its place?
+bool writes(const Operator& op) {
+  for (const Parameter& parameter : op.parameters)
+    if (parameter.written && parameter.type->kind() != Kind::kTensor) return true;
+  return false;
 }
+}  // namespace
 
 FunctionWriter::FunctionWriter(ModuleWriter& out, ScriptFunction& function, StructMembers* self)
     : out_(out),
       function_(function),
       self_(self),
-      listing_(list_program(out.unit, function)),
+      words_(out.words),
+      listing_(out.listing(function)),
       slots_(listing_.program->slots) {
   for (size_t i = 0; i < slots_.size(); ++i) slots_[i].type = listing_.types[i];
 }
@@ -30,15 +37,14 @@ void FunctionWriter::line(int depth, const std::string& text) {
   text_.append(static_cast<size_t>(2 * depth), ' ').append(text).append("\n");
 }
 
-std::string FunctionWriter::write(const std::string& name) {
-  if (self_) taken_ = self_->taken;
-  else
-    for (const Helper& helper : helpers()) taken_.insert(helper.name);
+// False where a problem has been recorded.
+bool FunctionWriter::prepare() {
   find_aliases();
+  find_guards();
   auto steps = structure_of(*listing_.program);
   if (!steps) {
     problem(kNowhere, "its branches and loops do not nest");
-    return "";
+    return false;
   }
   steps_ = std::move(*steps);
   parents_.push_back(0);
@@ -46,6 +52,19 @@ std::string FunctionWriter::write(const std::string& name) {
   for (size_t i = 0; i < function_.parameters.size(); ++i) slots_[i].block = 0;
   find_places(steps_, 0);
   name_slots();
+  return true;
+}
+
+std::string FunctionWriter::write(const std::string& name) {
+  if (self_) taken_ = self_->taken;
+  taken_.insert("python");
+  // Of tensors in lists and tuples of the code.
+  if (self_ && self_->object)
+    words_.tensor_name = [this](const Tensor& t) {
+      return t.defined() ? self_->constant_name(t) : std::string("ramet::Tensor()");
+    };
+  else words_.tensor_name = nullptr;
+  if (!prepare()) return "";
   const size_t first = self_ ? 1 : 0;
   for (size_t i = first; i < function_.parameters.size(); ++i) {
     Slot& slot = slots_[i];
@@ -53,7 +72,7 @@ std::string FunctionWriter::write(const std::string& name) {
     slot.type = function_.parameters[i].type;
     slot.declared = true;
   }
-  const int depth = self_ ? 1 : 0;
+  const int depth = self_ && self_->object ? 1 : 0;
   write_block(steps_, 0, depth + 1);
   line(depth, "}");
   const std::string body = std::move(text_);
@@ -64,29 +83,24 @@ std::string FunctionWriter::write(const std::string& name) {
 
 // What the body does not name has its name in a comment.
 std::string FunctionWriter::heading(const std::string& name, const std::string& body) {
-  const auto is_named = [&](const std::string& parameter) {
-    const auto in_word = [](char c) { return c == '_' || detail::is_letter_or_digit(c); };
-    for (size_t at = body.find(parameter); at != std::string::npos;
-         at = body.find(parameter, at + 1))
-      if (!in_word(body[at - 1]) && !in_word(body[at + parameter.size()])) return true;
-    return false;
-  };
   std::string parameters;
   for (size_t i = self_ ? 1 : 0; i < function_.parameters.size(); ++i) {
     const FunctionParameter& parameter = function_.parameters[i];
-    const std::string type = cpp_type(parameter.type);
+    const std::string type = words_.type(parameter.type);
     if (type.empty())
       problem(kNowhere, "parameter '" + parameter.name + "': " + parameter.type->text() +
                             " is no type of C++ here");
     const std::string& own = slots_[i].name;
-    parameters +=
-        (parameters.empty() ? "" : ", ") + type + " " + (is_named(own) ? own : "/*" + own + "*/");
+    parameters += (parameters.empty() ? "" : ", ") + type + " " +
+                  (has_word(body, own) ? own : "/*" + own + "*/");
   }
   const bool none = function_.result->kind() == Kind::kNone;
-  const std::string result = none ? "void" : cpp_type(function_.result);
+  const std::string result = none ? "void" : words_.type(function_.result);
   if (result.empty())
     problem(kNowhere, "result: " + function_.result->text() + " is no type of C++ here");
-  return (self_ ? "" : "inline ") + result + " " + name + "(" + parameters + ") {";
+  const bool member = self_ && self_->object;
+  return (member ? "" : "inline ") + result + " " + (self_ && !member ? self_->name + "::" : "") +
+         name + "(" + parameters + ") {";
 }
 
 Written FunctionWriter::written(Operand operand) const {
@@ -94,18 +108,13 @@ Written FunctionWriter::written(Operand operand) const {
   if (operand.is_constant()) {
     made.constant = &listing_.program->constants[operand.index()];
     made.type = listing_.constants[operand.index()];
-    if (!made.constant->isTensor() || !made.constant->toTensor().defined() || !self_) return made;
+    const bool tensor = made.constant->isTensor() && made.constant->toTensor().defined();
+    if (!tensor || !self_ || !self_->object) return made;
     // A tensor of the code becomes a buffer.
     const Tensor& t = made.constant->toTensor();
     made.constant = nullptr;
     made.type = Type::of(Kind::kTensor);
-    for (const auto& [name, known] : self_->constants)
-      if (known.is_same(t)) {
-        made.text = name;
-        return made;
-      }
-    made.text = cpp_name("constant" + std::to_string(self_->constants.size()), self_->taken);
-    self_->constants.emplace_back(made.text, t);
+    made.text = self_->constant_name(t);
     return made;
   }
   const Slot& slot = slots_[operand.index()];
@@ -133,7 +142,7 @@ void FunctionWriter::declare_before(const Step& step, size_t block, int depth) {
       Slot& slot = slots_[result];
       if (slot.alias || slot.declared || slot.block != block) continue;
       slot.declared = true;
-      const std::string type = cpp_type(slot.type);
+      const std::string type = words_.type(slot.type);
       if (type.empty())
         problem(inner.at, "'" + slot.name + "': " +
                               (slot.type ? slot.type->text() + " is no type of C++ here"
@@ -180,6 +189,7 @@ void FunctionWriter::write_block(const std::vector<Step>& steps, size_t block, i
       }
       case Step::Kind::kWhile:
       case Step::Kind::kFor: write_loop(step, nullptr, depth); break;
+      case Step::Kind::kWith: write_with(step, block, depth); break;
       case Step::Kind::kBreak: line(depth, "break;"); break;
       case Step::Kind::kContinue: line(depth, "continue;"); break;
     }
@@ -203,7 +213,7 @@ void FunctionWriter::write_loop(const Step& step, const Step* before, int depth)
     return;
   }
   const Written counter = operand(at, 0), end = operand(at, 1), by = operand(at, 2);
-  const auto last = cpp_argument(end, "integer");
+  const auto last = words_.argument(end, "integer");
   const bool known = by.constant && by.constant->isInt() && by.constant->toInt() != 0;
   if (!last || !known) {
     problem(step.at,
@@ -215,7 +225,7 @@ void FunctionWriter::write_loop(const Step& step, const Step* before, int depth)
   if (before) {
     Slot& slot = slots_[listing_.program->instructions[before->at].result];
     const auto from =
-        cpp_argument(operand(listing_.program->instructions[before->at], 0), "integer");
+        words_.argument(operand(listing_.program->instructions[before->at], 0), "integer");
     first = (slot.declared ? "" : "int64_t ") + slot.name + " = " + from.value_or("0");
   }
   line(depth,
@@ -227,7 +237,7 @@ void FunctionWriter::write_loop(const Step& step, const Step* before, int depth)
 }
 
 std::string FunctionWriter::condition(size_t i) {
-  const auto text = cpp_argument(operand(listing_.program->instructions[i], 0), "truth");
+  const auto text = words_.argument(operand(listing_.program->instructions[i], 0), "truth");
   if (!text) problem(i, "a condition that C++ cannot write");
   const std::string made = text.value_or("");
   return made.find(' ') == std::string::npos ? made : "(" + made + ")";
@@ -252,18 +262,25 @@ std::string FunctionWriter::assignment(size_t i, const std::string& value, const
   const uint32_t result = listing_.program->instructions[i].result;
   if (result == Instruction::kNone) return value + ";";
   Slot& slot = slots_[result];
-  if (slot.writes > 0 && slot.last == i && slot.first == i && !slot.declared)
+  if (slot.writes > 0 && slot.last == i && slot.first == i && !slot.declared) {
+    const Instruction& at = listing_.program->instructions[i];
+    const bool no_value = slot.type && slot.type->kind() == Kind::kNone;
+    const bool changes = at.code == Code::kCall && writes(*listing_.program->operators[at.extra]);
+    if (no_value || changes) return value + ";";
     return (value.rfind("throw ", 0) == 0 ? "" : "static_cast<void>(") + value +
            (value.rfind("throw ", 0) == 0 ? ";" : ");");
+  }
   std::string declared;
   if (!slot.declared) {
     slot.declared = true;
-    declared = cpp_type(slot.type);
+    declared = words_.type(slot.type);
     if (declared.empty())
       problem(i, "'" + slot.name + "': " +
                      (slot.type ? slot.type->text() + " is no type of C++ here"
                                 : "has values of several types"));
     if (declared == "ramet::Tensor" && type && type->kind() == Kind::kTensor) declared = "auto";
+    if (value.rfind("std::make_shared<", 0) == 0 || value.rfind("python::Future<", 0) == 0)
+      declared = "auto";
     declared += " ";
   }
   // "std::vector<int64_t> x = std::vector<int64_t>{1}" says its type twice.
@@ -273,6 +290,8 @@ std::string FunctionWriter::assignment(size_t i, const std::string& value, const
 }
 
 void FunctionWriter::write_instruction(size_t i, size_t block, int depth) {
+  if (unwritten_.count(i) != 0) return;
+  depth_ = depth;
   const Instruction& at = listing_.program->instructions[i];
   const bool alias = at.result != Instruction::kNone && slots_[at.result].alias.has_value();
   switch (at.code) {
@@ -283,13 +302,14 @@ void FunctionWriter::write_instruction(size_t i, size_t block, int depth) {
       if (alias) return;
       break;
     case Code::kReturn: {
-      if (function_.result->kind() == Kind::kNone) return line(depth, "return;");
-      const auto text = cpp_value(operand(at, 0), function_.result);
+      if (function_.result->kind() == Kind::kNone)
+        return line(depth, inside_ ? "return std::monostate();" : "return;");
+      const auto text = words_.value(operand(at, 0), function_.result);
       if (!text) problem(i, "the result: got a value that C++ cannot write");
       return line(depth, "return " + text.value_or("") + ";");
     }
     case Code::kFail: {
-      const auto text = cpp_argument(operand(at, 0), "text");
+      const auto text = words_.argument(operand(at, 0), "text");
       if (!text) problem(i, "raise: got a text that is not a constant");
       return line(depth, "throw ramet::Error(" + text.value_or("") + ");");
     }

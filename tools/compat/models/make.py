@@ -63,6 +63,11 @@ def loss_of(model, net, inputs):
 
 def computed(model, net, inputs, dtype):
     net = copy.deepcopy(net).to(dtype)
+    if dtype == torch.float64:
+        # The gradient of PyTorch's hardsigmoid has a sixth of float32, which is 3e-8 off.
+        for module in net.modules():
+            if isinstance(module, torch.nn.Hardsigmoid):
+                module.forward = lambda x: torch.nn.functional.relu6(x + 3) / 6
     outputs, loss = loss_of(model, net, [cast(i, dtype) for i in inputs])
     loss.backward()
     grads = {n: p.grad.double() for n, p in net.named_parameters() if p.grad is not None}

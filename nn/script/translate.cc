@@ -294,11 +294,11 @@ bool ModuleWriter::is_assigned(const Object& object) const {
 }
 
 // What the file has in several places is one in the struct, too. So it is for tensors, for modules
-// whose attributes the code assigns to, and for other values that it changes.
+// with attributes that the code assigns, and for other values that it changes.
 std::string ModuleWriter::shared_values() const {
   std::string text;
   std::map<const void*, std::string> known;  // the first path to a value
-  std::vector<std::string> replaced;         // paths whose modules are others by then
+  std::vector<std::string> replaced;         // paths of modules that were replaced
   const auto member = [&](const Object& object, size_t i) {
     return members_.at(&object)->names.at(object.info()->attributes[i].name);
   };

@@ -48,7 +48,7 @@ size_t parameter_named(const ScriptFunction& function, const std::string& name) 
 
 }  // namespace
 
-// Blocks whose object is made, initialized and entered in one place, and used nowhere else.
+// Blocks with an object that is made, initialized and entered in one place, and used nowhere else.
 void FunctionWriter::find_guards() {
   const Program& p = *listing_.program;
   const auto uses = [&](uint32_t slot) {

@@ -93,7 +93,7 @@ void ModuleWriter::find_changes(ScriptFunction& function, std::vector<ScriptFunc
   }
 }
 
-// Plain classes in a type, whose objects clones copy.
+// Plain classes in a type: clones copy their objects.
 void ModuleWriter::note_copies(const TypePtr& type) {
   if (const ClassInfo* const info = type->info(); info && copied_.insert(info).second)
     for (const ClassInfo::Attribute& attribute : info->attributes) note_copies(attribute.type);

@@ -13,7 +13,7 @@ using Kind = Type::Kind;
 //
 // Places are those of autograd/schema's expressions. Here there are more:
 //
-//   a.any(0) as it is; a.item(1) one of list 0; a.key(1), a.mapped(2) of dictionary 0;
+//   a.any(0) as it is; a.item(1) one of list 0; a.key(1), a.mapped(2) of dictionary 0.
 //   a.value(0) as an IValue; a.result() the type of the result
 constexpr Special kSpecial[] = {
     {"aten::add", "ii", "a.integer(0) + a.integer(1)"},

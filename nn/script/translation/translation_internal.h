@@ -68,7 +68,7 @@ struct Written {
   TypePtr type;                      // null: has no type in C++
   const IValue* constant = nullptr;  // has no text then
   std::shared_ptr<Object> module;    // of a module
-  bool self = false;                 // of an object of a plain class: the one whose method this is
+  bool self = false;                 // of an object of a plain class: the method's own
 };
 
 /// How one translation writes types, values and calls.

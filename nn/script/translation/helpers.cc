@@ -109,6 +109,9 @@ template <class... T> std::string text(const std::string& format, const T&... va
     at = next + 2;
   };
   (put(values), ...);
+  if (format.find("{}", at) != std::string::npos)
+    throw ramet::Error("[format] got " + std::to_string(sizeof...(values)) + " values for '" +
+                       format + "', expected more");
   out << format.substr(at);
   return out.str();
 }

@@ -40,9 +40,12 @@ template <class T> void replace(const ramet::List<T>& list, const std::vector<T>
   for (const auto& item : items) list.push_back(item);
 }
 )"},
-      {"extend", R"(/// Python's list.extend(other), which may be the list itself.
-template <class T> void extend(const ramet::List<T>& list, const ramet::List<T>& other) {
+      {"extend",
+       R"(/// Python's list.extend(other), which may be the list itself: the same list, for `+=`.
+template <class T>
+ramet::List<T> extend(const ramet::List<T>& list, const ramet::List<T>& other) {
   for (const auto& item : std::vector<T>(other.vec())) list.push_back(item);
+  return list;
 }
 )"},
       {"insert", R"(/// Python's list.insert(i, item).

@@ -39,6 +39,59 @@ constexpr std::string_view kKeywords[] = {
     "thread_local", "static_assert", "co_return",    "char8_t",
     "char16_t",     "char32_t",      "constinit",    "consteval"};
 
+// Macros of compilers and of C's headers, which know no namespaces, and types that have no
+// namespace in what is written.
+constexpr const char* kMacros =
+    "alloca assert assert_perror be16toh be32toh be64toh BIG_ENDIAN BUFSIZ BYTE_ORDER "
+    "CHAR_BIT CLOCKS_PER_SEC CSIGNAL DECIMAL_DIG DOMAIN E2BIG EACCES EADDRINUSE EADDRNOTAVAIL "
+    "EADV EAFNOSUPPORT EAGAIN EALREADY EBADE EBADF EBADFD EBADMSG EBADR EBADRQC EBADSLT "
+    "EBFONT EBUSY ECANCELED ECHILD ECHRNG ECOMM ECONNABORTED ECONNREFUSED ECONNRESET EDEADLK "
+    "EDEADLOCK EDESTADDRREQ EDOM EDOTDOT EDQUOT EEXIST EFAULT EFBIG EHOSTDOWN EHOSTUNREACH "
+    "EHWPOISON EIDRM EILSEQ EINPROGRESS EINTR EINVAL EIO EISCONN EISDIR EISNAM EKEYEXPIRED "
+    "EKEYREJECTED EKEYREVOKED EL2HLT EL2NSYNC EL3HLT EL3RST ELIBACC ELIBBAD ELIBEXEC ELIBMAX "
+    "ELIBSCN ELNRNG ELOOP EMEDIUMTYPE EMFILE EMLINK EMSGSIZE EMULTIHOP ENAMETOOLONG ENAVAIL "
+    "ENETDOWN ENETRESET ENETUNREACH ENFILE ENOANO ENOBUFS ENOCSI ENODATA ENODEV ENOENT "
+    "ENOEXEC ENOKEY ENOLCK ENOLINK ENOMEDIUM ENOMEM ENOMSG ENONET ENOPKG ENOPROTOOPT ENOSPC "
+    "ENOSR ENOSTR ENOSYS ENOTBLK ENOTCONN ENOTDIR ENOTEMPTY ENOTNAM ENOTRECOVERABLE ENOTSOCK "
+    "ENOTSUP ENOTTY ENOTUNIQ ENXIO EOF EOPNOTSUPP EOVERFLOW EOWNERDEAD EPERM EPFNOSUPPORT "
+    "EPIPE EPROTO EPROTONOSUPPORT EPROTOTYPE ERANGE EREMCHG EREMOTE EREMOTEIO ERESTART "
+    "ERFKILL EROFS errno ESHUTDOWN ESOCKTNOSUPPORT ESPIPE ESRCH ESRMNT ESTALE ESTRPIPE ETIME "
+    "ETIMEDOUT ETOOMANYREFS ETXTBSY EUCLEAN EUNATCH EUSERS EWOULDBLOCK EXDEV EXFULL "
+    "fpclassify htobe16 htobe32 htobe64 htole16 htole32 htole64 HUGE HUGE_VAL HUGE_VALF "
+    "HUGE_VALL i386 INFINITY int16_t int32_t int64_t int8_t intmax_t intptr_t iseqsig "
+    "isfinite isinf isnan isnormal issignaling issubnormal le16toh le32toh le64toh linux "
+    "LITTLE_ENDIAN LONG_BIT major makedev MATH_ERREXCEPT math_errhandling MATH_ERRNO MAXFLOAT "
+    "MAX_CANON MAX_INPUT MB_CUR_MAX minor NAN NFDBITS NULL NZERO offsetof OVERFLOW PDP_ENDIAN "
+    "PIPE_BUF PLOSS pthread_cleanup_pop pthread_cleanup_push ptrdiff_t sched_priority setjmp "
+    "sigmask signbit SING size_t SNAN SNANF SNANL ssize_t stderr stdin stdout strdupa "
+    "strndupa TEMP_FAILURE_RETRY timeradd timerclear timercmp timerisset timersub "
+    "TIMESPEC_TO_TIMEVAL TIMEVAL_TO_TIMESPEC TLOSS uint16_t uint32_t uint64_t uint8_t "
+    "uintmax_t uintptr_t UNDERFLOW unix va_arg va_copy va_end va_start WCONTINUED WEOF "
+    "WEXITED WEXITSTATUS WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG WNOWAIT "
+    "WORD_BIT WSTOPPED WSTOPSIG WTERMSIG WUNTRACED X_TLOSS";
+// Most macros of C's headers are families: "M_PI", "INT_MAX", "PATH_MAX".
+constexpr std::string_view kMacroStarts[] = {
+    "M_",           "FP_",   "INT_",     "INT8_",   "INT16_",  "INT32_",  "INT64_",    "INTMAX_",
+    "INTPTR_",      "UINT",  "UCHAR_",   "ULLONG_", "ULONG_",  "USHRT_",  "CHAR_",     "SCHAR_",
+    "SHRT_",        "LONG_", "LLONG_",   "SIZE_",   "SIG_",    "SEEK_",   "CLOCK_",    "CLONE_",
+    "CLOSE_RANGE_", "CPU_",  "PTHREAD_", "LC_",     "ADJ_",    "MOD_",    "STA_",      "SCHED_",
+    "DBL_",         "FLT_",  "LDBL_",    "EXIT_",   "ATOMIC_", "RENAME_", "SYS_",      "ITIMER_",
+    "TIMER_",       "TIME_", "FD_",      "FE_",     "F_",      "L_",      "P_",        "R_",
+    "W_",           "X_",    "STDIN_",   "STDOUT_", "STDERR_", "SEM_",    "HUGE_VAL_", "RAMET_"};
+constexpr std::string_view kMacroEnds[] = {"_MAX", "_MIN", "_WIDTH"};
+
+bool is_macro(const std::string& name) {
+  static const std::string macros = kMacros;
+  const auto starts = [&](std::string_view with) { return name.rfind(with, 0) == 0; };
+  const auto ends = [&](std::string_view with) {
+    return name.size() > with.size() &&
+           name.compare(name.size() - with.size(), with.size(), with) == 0;
+  };
+  return has_word(macros, name) ||
+         std::any_of(std::begin(kMacroStarts), std::end(kMacroStarts), starts) ||
+         std::any_of(std::begin(kMacroEnds), std::end(kMacroEnds), ends);
+}
+
 std::string cpp_int(int64_t value) {
   if (value == std::numeric_limits<int64_t>::min()) return "std::numeric_limits<int64_t>::min()";
   return std::to_string(value);
@@ -103,7 +156,8 @@ std::string cpp_name(const std::string& name, std::set<std::string>& taken) {
   for (size_t at; (at = made.find("__")) != std::string::npos;) made.erase(at, 1);
   if (made.empty() || (made[0] >= '0' && made[0] <= '9')) made.insert(0, "_");
   if (made.size() > 1 && made[0] == '_' && made[1] >= 'A' && made[1] <= 'Z') made.erase(0, 1);
-  if (std::find(std::begin(kKeywords), std::end(kKeywords), made) != std::end(kKeywords))
+  if (std::find(std::begin(kKeywords), std::end(kKeywords), made) != std::end(kKeywords) ||
+      is_macro(made))
     made += '_';
   std::string tried = made;
   for (int i = 2; !taken.insert(tried).second; ++i)
@@ -125,7 +179,10 @@ std::string cpp_text(const std::string& text) {
           .append(1, kDigits[byte & 7]);
     else made += c;
   }
-  return made + '"';
+  made += '"';
+  // As a literal alone it would end at its first zero.
+  if (text.find('\0') == std::string::npos) return made;
+  return "std::string(" + made + ", " + std::to_string(text.size()) + ")";
 }
 
 std::string cpp_dtype(ScalarType dtype) {

@@ -208,7 +208,7 @@ std::string ModuleWriter::registrations(StructMembers& members,
       const std::string literal = value_of_attribute(members, i, has_tensor);
       declared.push_back(type + " " + name + (has_tensor ? ";" : " = " + literal + ";"));
       if (has_tensor) later += "    " + name + " = " + literal + ";\n";
-      if (!has_tensor && is_mutable(attribute.type, 0)) {
+      if (!has_tensor && is_mutable(attribute.type)) {
         note_copies(attribute.type);
         later += "    " + name + " = python::own(" + name + ");\n";
       }
@@ -270,29 +270,6 @@ template <class Step, class F> void ModuleWriter::for_each_module(Step&& step, F
   }
 }
 
-// Is it, or something in it, changed by the code?
-bool ModuleWriter::is_mutable(const TypePtr& type, int depth) const {
-  if (depth > kDepth) return true;  // a class that holds itself
-  if (words.is_shared(type)) return true;
-  if (type->info())
-    for (const ClassInfo::Attribute& attribute : type->info()->attributes)
-      if (is_assigned(type->info(), attribute.name) || is_mutable(attribute.type, depth + 1))
-        return true;
-  for (const TypePtr& element : type->elements())
-    if (is_mutable(element, depth + 1)) return true;
-  return false;
-}
-
-// Does the code assign to its attributes, or to those of modules in it?
-bool ModuleWriter::is_assigned(const Object& object) const {
-  const auto& attributes = object.info()->attributes;
-  for (size_t i = 0; i < attributes.size(); ++i) {
-    const auto child = module_in(object.slots[i]);
-    if (child ? is_assigned(*child) : is_assigned(object.info(), attributes[i].name)) return true;
-  }
-  return false;
-}
-
 // What the file has in several places is one in the struct, too. So it is for tensors, for modules
 // with attributes that the code assigns, and for other values that it changes.
 std::string ModuleWriter::shared_values() const {
@@ -313,7 +290,7 @@ std::string ModuleWriter::shared_values() const {
       const bool tensor = tensor_of(value) != nullptr;
       const bool changed = child ? is_assigned(*child)
                                  : members_.at(&object)->used.count(attribute.name) != 0 &&
-                                       is_mutable(attribute.type, 0);
+                                       is_mutable(attribute.type);
       const void* const id = tensor || changed ? identity(value) : nullptr;
       if (!id) continue;
       const std::string path = owner + member(object, i);

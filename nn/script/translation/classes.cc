@@ -103,6 +103,12 @@ void ModuleWriter::note_copies(const TypePtr& type) {
 // The value that the file has for an attribute. Tensors in it are the module's, or buffers.
 std::string ModuleWriter::value_of_attribute(StructMembers& members, size_t i, bool& has_tensor) {
   const ClassInfo::Attribute& attribute = members.info->attributes[i];
+  const std::string path = members.path + (members.path.empty() ? "" : ".") + attribute.name;
+  const std::string trouble = trouble_of(members.object->slots[i], attribute.type, path, 0);
+  if (!trouble.empty()) {
+    problems_.emplace_back("attribute '" + path + "': " + trouble, members.info->name);
+    return "";
+  }
   words.tensor_name = [&](const Tensor& t) {
     has_tensor = true;
     // One of the module's own: an LSTM has a list of its weights.
@@ -166,7 +172,7 @@ std::string ModuleWriter::plain_structs() {
         fields += "  " + type + " " + name + "{};\n";
         parameters += (parameters.empty() ? "" : ", ") + type + " its_" + name;
         values += "    made->" + name + " = std::move(its_" + name + ");\n";
-        if (is_mutable(attribute.type, 0))
+        if (is_mutable(attribute.type))
           copies += "    made->" + name + " = python::own(" + name + ");\n";
       }
       const bool shares = bodies.find("shared_from_this()") != std::string::npos;
@@ -232,7 +238,13 @@ void ModuleWriter::write_hooked_forward(StructMembers& root) {
   }
   TypePtr type = forward->result;
   std::string output = cpp_name("output", taken);
-  body += "    auto " + output + " = " + root.method_names.at(forward) + "(" + arguments + ");\n";
+  const std::string forward_call = root.method_names.at(forward) + "(" + arguments + ");\n";
+  if (type->kind() == Kind::kNone) {
+    body += "    " + forward_call;
+    if (!info.hooks.empty()) body += "    const std::monostate " + output + "{};\n";
+  } else {
+    body += "    auto " + output + " = " + forward_call;
+  }
   for (const std::string& name : info.hooks) {
     const ScriptFunction* const found = hook(name);
     if (!found) return;
@@ -247,12 +259,14 @@ void ModuleWriter::write_hooked_forward(StructMembers& root) {
     type = found->result;
     body += "    auto " + output + " = " + call + ";\n";
   }
+  const bool none = type->kind() == Kind::kNone;
+  if (!none) body += "    return " + output + ";\n";
   root.methods.insert(root.methods.begin(),
                       {nullptr,
                        "  /// The module's call: forward_without_hooks() between its hooks.\n"
                        "  " +
-                           words.type(type) + " forward(" + parameters + ") {\n" + body +
-                           "    return " + output + ";\n  }\n"});
+                           (none ? "void" : words.type(type)) + " forward(" + parameters + ") {\n" +
+                           body + "  }\n"});
 }
 
 // The helpers that the text names, and those that they name.

@@ -44,7 +44,7 @@ std::optional<std::vector<Step>> structure_of(const Program& program);
 
 /// A name that C++ allows, and that is not among `taken`, which gets it.
 std::string cpp_name(const std::string& name, std::set<std::string>& taken);
-/// A text as a literal.
+/// A text as a literal; with a zero in it as a std::string.
 std::string cpp_text(const std::string& text);
 /// A dtype: "ramet::kFloat".
 std::string cpp_dtype(ScalarType dtype);
@@ -252,8 +252,10 @@ class ModuleWriter {
   std::string registrations(StructMembers& members, std::vector<std::string>& declared);
   std::string value_of_attribute(StructMembers& members, size_t i, bool& has_tensor);
   std::string shared_values() const;
-  bool is_mutable(const TypePtr& type, int depth) const;
+  bool is_mutable(const TypePtr& type) const;
   bool is_assigned(const Object& object) const;
+  std::string trouble_of(const IValue& value, const TypePtr& type, const std::string& path,
+                         int inside);
   std::string helper_texts(const std::string& text) const;
   /// Calls f(object, path) for each module, once for every path from the root to it. A module in an
   /// attribute adds step(object, i) to the path.
@@ -272,8 +274,13 @@ class ModuleWriter {
   std::map<const ScriptFunction*, Listing> listings_;
   std::vector<std::string> function_texts_;
   std::set<std::pair<const ClassInfo*, std::string>> assigned_;  // attributes
-  std::set<std::string> taken_;                                  // names of structs and functions
-  std::map<std::string, std::string> structs_;                   // by their texts without the name
+  mutable std::map<const ClassInfo*, bool> mutable_;             // known is_mutable()
+  mutable std::map<const Object*, bool> assigns_;                // known is_assigned()
+  /// Values that the code changes: the path of an attribute, and whether it is the value itself.
+  std::map<const void*, std::pair<std::string, bool>> held_;
+  size_t values_ = 0;                           // that trouble_of() has seen
+  std::set<std::string> taken_;                 // names of structs and functions
+  std::map<std::string, std::string> structs_;  // by their texts without the name
   std::map<const Object*, std::string> struct_names_;
   std::string structs_text_;
   std::vector<std::pair<std::string, std::string>> problems_;

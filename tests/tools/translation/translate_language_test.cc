@@ -14,6 +14,7 @@
 #include "tests/tools/translation/language.h"
 #include "tests/tools/translation/nested.h"
 #include "tests/tools/translation/old.h"
+#include "tests/tools/translation/quiet.h"
 #include "tests/tools/translation/tagger.h"
 #include "tests/tools/translation/types.h"
 
@@ -123,6 +124,65 @@ TEST(TranslateLanguage, AModuleInTwoPlacesIsOne) {
   EXPECT_EQ(net->cell->seen.size(), seen);
   EXPECT_EQ(net->box->calls, 1);
   EXPECT_EQ(net->totals.at("v"), 1);
+}
+
+TEST(TranslateLanguage, FormatsWithTooFewValuesAreErrors) {
+  const jit::Module module = jit::load(translation::file("language.pt"));
+  const auto net = translation::filled<language::Language>(module);
+  const Tensor x = randn({3, 2});
+  EXPECT_ERROR_TEXT(net->forward(x, table_of_two(), 99), "expected more");
+  EXPECT_ERROR_TEXT(module.forward({x, translation::value_of(table_of_two()), 99}),
+                    "expected more");
+}
+
+TEST(TranslateLanguage, HooksOfAForwardWithoutAResult) {
+  const jit::Module module = jit::load(translation::file("quiet.pt"));
+  const auto net = translation::filled<quiet::Quiet>(module);
+  const Tensor x = randn({3, 2});
+  for (int call = 1; call < 3; ++call) {
+    net->forward(x);
+    EXPECT_TRUE(module({x}).isNone());
+    EXPECT_TRUE(net->total.equal(module.attr("total").toTensor()));
+    EXPECT_EQ(net->calls, 3 * call);
+    EXPECT_EQ(module.attr("calls").toInt(), 3 * call);
+  }
+}
+
+// A list that the code changes would become two lists.
+TEST(TranslateLanguage, RefusesAChangedValueInTwoPlaces) {
+  const jit::Module module = jit::load(translation::file("language.pt"));
+  const auto refused = [&] { return error_of([&] { script::translate(module, "Net"); }); };
+  const auto ranks = [](const List<int64_t>& a, const List<int64_t>& b) {
+    IValue::GenericList rows;
+    rows.push_back(a);
+    rows.push_back(b);
+    return rows;
+  };
+  const List<int64_t> row{3, 1};
+  module.setattr("ranks", ranks(row, List<int64_t>{3, 1}));
+  EXPECT_EQ(refused(), "no error");
+  module.setattr("ranks", ranks(row, row));
+  expect_part(refused(), "attribute 'ranks': got a List[int] that ranks holds, too");
+  module.setattr("ranks", ranks(row, List<int64_t>{2}));
+  for (const auto& child : module.named_children())
+    if (child.name == "cell") child.value.setattr("seen", row);
+  expect_part(refused(), " holds, too");
+}
+
+// Few values and modules with very many ways to them.
+TEST(TranslateLanguage, RefusesManyPathsSoon) {
+  const jit::Module module = jit::load(translation::file("language.pt"));
+  IValue level = List<int64_t>{1, 2};
+  for (int i = 1; i < 24; ++i) {
+    IValue::GenericList next;
+    next.push_back(level);
+    next.push_back(level);
+    level = next;
+  }
+  module.setattr("deep", level);
+  EXPECT_ERROR_TEXT(script::translate(module, "Net"), "'deep': got more than 1000000 values");
+  EXPECT_ERROR_TEXT(script::translate(jit::load(translation::file("paths.pt")), "Net"),
+                    "paths to modules");
 }
 
 TEST(TranslateLanguage, ErrorsLeaveBlocks) {

@@ -566,6 +566,47 @@ class Cell(nn.Module):
         return x * self.weight + self.calls
 
 
+class Quiet(nn.Module):
+    """forward() gives nothing, and has a hook."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2))
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> None:
+        self.total = self.total + x.sum(0)
+
+
+def counted(self, inputs: Tuple[Tensor], output: None) -> None:
+    self.calls += inputs[0].size(0)
+
+
+def quiet():
+    net = Quiet()
+    net.register_forward_hook(counted)
+    return torch.jit.script(net)
+
+
+class Twice(nn.Module):
+    """Holds one module under two names."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.a = self.b = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.a(x)
+
+
+def paths():
+    """18 modules with 2^18 paths to the innermost. PyTorch takes time for each path."""
+    net = torch.jit.script(Double())
+    for _ in range(18):
+        net = torch.jit.script(Twice(net))
+    return net
+
+
 class Holder(nn.Module):
     def __init__(self, cell: Cell):
         super().__init__()
@@ -575,11 +616,21 @@ class Holder(nn.Module):
         return self.cell(x)
 
 
+Deep = int
+for _ in range(24):
+    Deep = List[Deep]
+
+
+def deep(levels: int):
+    return [deep(levels - 1)] if levels > 0 else 1
+
+
 class Language(nn.Module):
     """What of the language has no single word in C++."""
 
     totals: Dict[str, int]
     ranks: List[List[int]]
+    deep: Deep
 
     def __init__(self):
         super().__init__()
@@ -588,6 +639,16 @@ class Language(nn.Module):
         self.box = Box(1.5)
         self.totals = {"a": 1}
         self.ranks = [[3, 1], [2]]
+        self.deep = deep(24)
+        self.linux, self.EOF, self.int64_t, self.M_PI = 2, 3, 4, 5
+        self.register_buffer("major", torch.ones(()))
+
+    def macros(self, unix: int) -> int:
+        errno = [unix]
+        errno += [self.linux, self.EOF]
+        stdin = errno
+        stdin += errno
+        return errno[1] * self.int64_t + stdin[2] * self.M_PI + len(self.deep)
 
     def lists(self, n: int) -> Tuple[List[int], List[int], int, float, List[str]]:
         numbers: List[int] = []
@@ -608,6 +669,9 @@ class Language(nn.Module):
         reals = [float(v) / 3 for v in numbers]
         texts = [str(v) for v in reals[:2]] + "x,y".split(",")
         texts.append("{} of {}".format(last, 2.0))
+        texts.append("a\0b")
+        if n == 99:
+            texts.append("{} {}".format(n))
         return numbers, taken, numbers.index(9) + min(taken) + sum(taken) + taken.count(9), max(reals), texts
 
     def dicts(self, table: Dict[str, Tensor]) -> Tuple[List[str], List[Tensor], Dict[str, int]]:
@@ -649,7 +713,8 @@ class Language(nn.Module):
         ranks = self.ranks
         ranks[0].append(n)
         rows: List[List[float]] = y.detach().tolist()
-        count = self.numbers(y) + self.numbers(numbers)
+        count = self.numbers(y) + self.numbers(numbers) + self.macros(n)
+        y = y * self.major
         table["y"] = y
         if y is x:
             count = -1
@@ -721,6 +786,8 @@ def main():
 
     torch.jit.save(torch.jit.script(WithDevice(torch.jit.trace(Placed(), (torch.randn(2, 3),)))), str(HERE / "placed.pt"))
     torch.jit.save(language(), str(HERE / "language.pt"))
+    torch.jit.save(quiet(), str(HERE / "quiet.pt"))
+    torch.jit.save(paths(), str(HERE / "paths.pt"))
     torch.save(rows, HERE / "values.pt")
     for path in HERE.glob("*.pt"):
         if path.name not in AS_WRITTEN:

@@ -1,5 +1,6 @@
 // Gradients as operators: ATen's core has them where torch.export decomposes a step of training;
 // backward() of several tensors is a call in scripts.
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "autograd/schema/table_internal.h"
@@ -32,9 +33,15 @@ std::vector<bool> wanted(const Call& a, size_t i) {
   return mask;
 }
 
-// The gradient of f(x) for x alone.
+// The dtype of a gradient's steps.
+ScalarType of_steps(const Tensor& t) {
+  return t.scalar_type() == kHalf || t.scalar_type() == kBFloat16 ? kFloat : t.scalar_type();
+}
+
+// The gradient of f(x) for x alone. Autocast does not cast gradients.
 template <class F> Tensor gradient_of(const Tensor& grad_output, const Tensor& self, const F& f) {
   const AutoGradMode on(true);
+  const AutocastGuard no_casts(self.device().type(), std::nullopt, false);
   const Tensor x = leaf(self);
   return autograd::grad({f(x)}, {x}, {grad_output})[0];
 }
@@ -42,10 +49,11 @@ template <class F> Tensor gradient_of(const Tensor& grad_output, const Tensor& s
 IValue of_convolution(const Call& a) {
   const AutoGradMode on(true);
   const Tensor x = leaf(a.tensor(1)), weight = leaf(a.tensor(2));
+  const AutocastGuard no_casts(x.device().type(), std::nullopt, false);
   std::vector<bool> mask = wanted(a, 10);
-  const auto sizes = a.may_integers(3);
+  // bias_sizes says nothing that the gradient does not say.
   Tensor bias;
-  if (sizes && mask[2]) bias = zeros(*sizes, weight.options().requires_grad(true));
+  if (mask[2]) bias = zeros({a.tensor(0).size(1)}, weight.options().requires_grad(true));
   const Tensor y = convolution(
       x, weight, bias.defined() ? std::optional<Tensor>(bias) : std::nullopt, a.integers(4),
       a.integers(5), a.integers(6), a.truth(7), a.integers(8), a.integer(9));
@@ -65,25 +73,29 @@ IValue of_layer_norm(const Call& a) {
     dims.push_back(d);
   // d(rstd)/dx and d(mean)/dx are written out: eps is in rstd alone.
   const NoGradGuard off;
-  const Tensor grad = a.tensor(0).detach(), scale = rstd.to(x.scalar_type());
-  const Tensor normal = mul(sub(x.detach(), mean.to(x.scalar_type())), scale);
-  const Tensor inner = weight.defined() ? mul(grad, weight.detach()) : grad;
+  const ScalarType type = of_steps(x);
+  const Tensor grad = a.tensor(0).detach().to(type), scale = rstd.to(type);
+  const Tensor normal = mul(sub(x.detach().to(type), mean.to(type)), scale);
+  const Tensor inner = weight.defined() ? mul(grad, weight.detach().to(type)) : grad;
   const std::vector<bool> mask = wanted(a, 7);
   std::vector<IValue> all(3, Tensor());
   if (mask[0])
     all[0] = mul(scale, sub(sub(inner, ramet::mean(inner, dims, true)),
-                            mul(normal, ramet::mean(mul(inner, normal), dims, true))));
+                            mul(normal, ramet::mean(mul(inner, normal), dims, true))))
+                 .to(x.scalar_type());
   std::vector<int64_t> others;
   for (int64_t d = 0; d < x.dim() - static_cast<int64_t>(shape.size()); ++d) others.push_back(d);
   const auto summed = [&](const Tensor& t) { return others.empty() ? t : sum(t, others); };
-  if (mask[1] && weight.defined()) all[1] = summed(mul(grad, normal));
-  if (mask[2] && bias.defined()) all[2] = summed(grad);
+  if (mask[1] && weight.defined()) all[1] = summed(mul(grad, normal)).to(weight.scalar_type());
+  if (mask[2] && bias.defined()) all[2] = summed(grad).to(bias.scalar_type());
   return result(std::move(all));
 }
 
 IValue of_group_norm(const Call& a) {
   const NoGradGuard off;
-  const Tensor &grad = a.tensor(0), &x = a.tensor(1);
+  const Tensor& x = a.tensor(1);
+  const ScalarType type = of_steps(x);
+  const Tensor grad = a.tensor(0).to(type);
   const int64_t batch = a.integer(5), channels = a.integer(6), groups = a.integer(8);
   RAMET_CHECK(groups > 0 && channels % groups == 0 && x.dim() >= 2 && x.size(0) == batch &&
                   x.size(1) == channels && grad.sizes() == x.sizes(),
@@ -91,14 +103,14 @@ IValue of_group_norm(const Call& a) {
               ", C = ", channels, " and ", groups,
               " groups, expected [N, C, ...] and a divisor of C");
   const auto grouped = [&](const Tensor& t) { return t.reshape({batch, groups, -1}); };
-  const Tensor mean = a.tensor(2).reshape({batch, groups, 1}).to(x.scalar_type());
-  const Tensor rstd = a.tensor(3).reshape({batch, groups, 1}).to(x.scalar_type());
-  const Tensor normal = mul(sub(grouped(x), mean), rstd);
+  const Tensor mean = a.tensor(2).reshape({batch, groups, 1}).to(type);
+  const Tensor rstd = a.tensor(3).reshape({batch, groups, 1}).to(type);
+  const Tensor normal = mul(sub(grouped(x.to(type)), mean), rstd);
   Tensor inner = grad;
   if (!a.none(4)) {
     std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
     shape[1] = channels;
-    inner = mul(grad, a.tensor(4).view(shape));
+    inner = mul(grad, a.tensor(4).to(type).view(shape));
   }
   inner = grouped(inner);
   const std::vector<bool> mask = wanted(a, 9);
@@ -106,9 +118,10 @@ IValue of_group_norm(const Call& a) {
   if (mask[0])
     all[0] = mul(rstd, sub(sub(inner, ramet::mean(inner, {2}, true)),
                            mul(normal, ramet::mean(mul(inner, normal), {2}, true))))
-                 .reshape(x.sizes());
+                 .reshape(x.sizes())
+                 .to(x.scalar_type());
   const auto of_channels = [&](const Tensor& t) {
-    return sum(t.reshape({batch, channels, -1}), {0, 2});
+    return sum(t.reshape({batch, channels, -1}), {0, 2}).to(x.scalar_type());
   };
   if (mask[1]) all[1] = of_channels(mul(grouped(grad), normal));
   if (mask[2]) all[2] = of_channels(grad);

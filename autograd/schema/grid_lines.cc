@@ -21,10 +21,11 @@ Tensor places(const Tensor& grid, int64_t size, bool align_corners) {
   return div(sub(mul(add(grid, 1), n), 1), 2);
 }
 
-// At the first and last element, and outside of them, the place does not depend on x.
+// At the first and last element, and outside of them, the place does not depend on x. NaN is at the
+// first one.
 Tensor clipped(const Tensor& x, int64_t size) {
   const auto last = static_cast<double>(size - 1);
-  return masked_fill(masked_fill(x, ge(x, last), last), le(x, 0), 0);
+  return masked_fill(masked_fill(x, ge(x, last), last), logical_not(gt(x, 0)), 0);
 }
 
 // Mirrored at two places, which are given doubled.

@@ -57,14 +57,17 @@ void collect(const torch::IValue& value, std::vector<double>& out) {
   }
 }
 
+/// The largest difference, relative to the largest magnitude; NaN where only one of two is a NaN or
+/// infinite.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) throw std::runtime_error("the results have other sizes");
   double most = 0, largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::abs(b[i]));
-    // NaN is no difference where both have it.
-    const double d = std::isnan(a[i]) && std::isnan(b[i]) ? 0 : std::abs(a[i] - b[i]);
-    if (!(d <= most)) most = d;
+    if (std::isfinite(b[i])) largest = std::max(largest, std::abs(b[i]));
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    const double d = std::abs(a[i] - b[i]);
+    if (!std::isfinite(d)) return NAN;
+    most = std::max(most, d);
   }
   return largest > 0 ? most / largest : most;
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "autograd/autocast.h"
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "tests/autograd/schema/called.h"
@@ -100,6 +101,64 @@ TEST(CoreLines, LikelihoodsCountTheirWeight) {
   core_near(made[0], -(x[0][2] * 4 + x[1][0] + x[3][2] * 4) / 9);
   core_near(core_results("aten::nll_loss_forward", {x, target, IValue(), 2, -100})[1],
             full({}, 4, kDouble));
+}
+
+// Statistics are float32 there. Rounded to bfloat16, those of numbers far from 0 would say little.
+TEST(CoreLines, GradientsOfNormsInSixteenBits) {
+  const Tensor x = (randn({6, 4, 32}) + 100).to(kBFloat16), g = randn({6, 4, 32}).to(kBFloat16);
+  const Tensor weight = rand({32}).to(kBFloat16), zero = zeros({32}, kBFloat16);
+  const Passing all = IValue(List<bool>({true, true, true}));
+  const auto check = [&](const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].scalar_type(), kBFloat16);
+      const double error = (got[i].to(kDouble) - want[i]).abs().max().item<double>();
+      EXPECT_LE(error, 0.005 * want[i].abs().max().item<double>())
+          << i;  // half a last place: 0.004
+    }
+  };
+  const auto wide = [](const Tensor& t) { return t.to(kDouble).requires_grad_(true); };
+  const auto layer =
+      core_results("aten::native_layer_norm", {x, core_ints({32}), weight, zero, 1e-5});
+  Tensor a = wide(x), w = wide(weight), b = wide(zero);
+  check(core_results("aten::native_layer_norm_backward",
+                     {g, x, core_ints({32}), layer[1], layer[2], weight, zero, all}),
+        autograd::grad({layer_norm(a, {32}, w, b, 1e-5)}, {a, w, b}, {g.to(kDouble)}));
+  const Tensor of_four = rand({4}).to(kBFloat16), none = zeros({4}, kBFloat16);
+  const auto group = core_results("aten::native_group_norm", {x, of_four, none, 6, 4, 32, 2, 1e-5});
+  a = wide(x), w = wide(of_four), b = wide(none);
+  check(core_results("aten::native_group_norm_backward",
+                     {g, x, group[1], group[2], of_four, 6, 4, 32, 2, all}),
+        autograd::grad({group_norm(a, 2, w, b, 1e-5)}, {a, w, b}, {g.to(kDouble)}));
+}
+
+TEST(CoreLines, GradientsOfConvolutionsKeepTheirDtypeUnderAutocast) {
+  const Tensor x = randn({2, 3, 5}), w = randn({4, 3, 2}), g = randn({2, 4, 4});
+  const auto run = [&](const IValue& sizes) {
+    return core_results("aten::convolution_backward",
+                        {g, x, w, Passing(sizes), core_ints({1}), core_ints({0}), core_ints({1}),
+                         false, core_ints({0}), 1, IValue(List<bool>({true, true, true}))});
+  };
+  const auto want = run(IValue(std::vector<int64_t>{4}));
+  // Without bias_sizes the bias has its gradient, too.
+  EXPECT_TRUE(allclose(run(IValue())[2], g.sum({0, 2}), 1e-6, 1e-6));
+  const AutocastGuard casts(DeviceType::CPU, kBFloat16);
+  const auto got = run(IValue());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(equal(got[i], want[i])) << i;
+}
+
+// PyTorch puts a place that is no number at the first element.
+TEST(CoreLines, PlacesThatAreNoNumbers) {
+  const Tensor image = arange(16, kDouble).view({1, 1, 4, 4});
+  const auto at = [&](double x, int64_t mode, int64_t padding) {
+    return called("aten::grid_sampler",
+                  {image, tensor({x, 0.0}, kDouble).view({1, 1, 1, 2}), mode, padding, true})
+        .toTensor();
+  };
+  for (const int64_t mode : {0, 1})
+    for (const int64_t padding : {1, 2}) {
+      core_near(at(std::nan(""), mode, padding), at(-1, mode, padding));
+      core_near(at(HUGE_VAL, mode, padding), at(padding == 1 ? 1 : -1, mode, padding));
+    }
 }
 
 TEST(CoreLines, SizesAndMetadataAreChecked) {

@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import torch
@@ -93,11 +94,12 @@ def faults_of(row, values):
 
 def compared(program, folder, name):
     """Rows of the table for one model, and its faults."""
-    folder.mkdir(parents=True)
     model = zoo.MODELS[name]
     done = subprocess.run([sys.executable, str(HERE / "make.py"), str(folder), name], stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        return [], [f"{name}: PyTorch cannot compute it: {done.stderr.strip().splitlines()[-1]}"]
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        rows = [[name, kind, "error"] + ["-"] * 8 for kind in model.kinds]
+        return rows, [f"{name}: PyTorch cannot compute it: {said[-1]}"]
     values = torch.load(folder / "values.pt")
     rows, faults = [], []
     for kind in model.kinds:
@@ -151,7 +153,8 @@ def main(program, work, to, *names):
     torch.set_num_threads(1)
     rows, faults, to = [], [], pathlib.Path(to)
     for name in names or zoo.MODELS:
-        folder = pathlib.Path(work) / name.replace(" ", "_")
+        pathlib.Path(work).mkdir(parents=True, exist_ok=True)
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="model_", dir=work))
         try:
             r, f = compared(program, folder, name)
         finally:

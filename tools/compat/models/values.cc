@@ -127,6 +127,7 @@ Errors errors_of(const std::string& file, const Values& values, const IValue::Ge
       want.push_back(entry.value().toTensor());
     const double least = least_of(want, dtype);
     Comparison all;
+    size_t compared = 0;
     for (const auto& entry : draw.at(part).toGenericDict()) {
       const std::string& name = entry.key().toStringRef();
       const Tensor* t = tensors.find(name);
@@ -134,7 +135,11 @@ Errors errors_of(const std::string& file, const Values& values, const IValue::Ge
       if (t == nullptr && (!grads || tensors.size() == want.size())) continue;
       RAMET_CHECK(t != nullptr, "models", "the module has no ", name);
       all.add(name, grads ? t->grad() : *t, entry.value().toTensor(), least);
+      ++compared;
     }
+    const size_t expected = grads ? std::min(tensors.size(), want.size()) : !want.empty();
+    RAMET_CHECK(compared >= expected || tensors.size() == 0, "models", part, ": compared ",
+                compared, " tensors, expected ", expected);
     return all;
   };
   const Comparison grads = compare("grads", net->named_parameters(), true);

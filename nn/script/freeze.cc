@@ -1,127 +1,113 @@
 // freeze(), and modules as text.
+#include <functional>
 #include <iostream>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "autograd/grad_mode.h"
+#include "nn/script/changes_internal.h"
 #include "nn/script/module_internal.h"
-#include "nn/script/program_internal.h"
 
 namespace ramet::jit {
 
+using ramet::script::Changes;
 using ramet::script::ClassInfo;
 using ramet::script::FrozenNames;
-using ramet::script::Instruction;
+using ramet::script::LoadedModule;
 using ramet::script::module_in;
 using ramet::script::Object;
-using ramet::script::Program;
+using ramet::script::object_in;
 using ramet::script::ScriptFunction;
 
 namespace {
 
 constexpr const char* kFreeze = "torch::jit::freeze";
 
-// Slots of classes that a program changes: it assigns to them, or an operator writes what it has
-// read from them. All modules are in evaluation mode: `if self.training` is not entered.
-class Changes {
- public:
-  using Field = std::pair<const ClassInfo*, size_t>;
-  void add(const ScriptFunction& function);
-  bool has(const ClassInfo* owner, size_t slot) const { return fields_.count({owner, slot}) != 0; }
-
- private:
-  static void read(const Program& program, const Instruction& at, std::map<size_t, Field>& held,
-                   std::set<Field>& fields);
-  static bool is_training(const Program& program, const Instruction& at,
-                          const std::map<size_t, Field>& held);
-  std::set<const ScriptFunction*> seen_;
-  std::set<Field> fields_;
-};
-
-// Is the condition of a jump `self.training`?
-bool Changes::is_training(const Program& program, const Instruction& at,
-                          const std::map<size_t, Field>& held) {
-  const auto operand = program.operands[at.first];
-  if (operand.is_constant()) return false;
-  const auto found = held.find(operand.index());
-  if (found == held.end()) return false;
-  const auto& [owner, slot] = found->second;
-  return owner->kind == ClassInfo::Kind::kModule && owner->attributes[slot].name == "training";
-}
-
-void Changes::read(const Program& program, const Instruction& at, std::map<size_t, Field>& held,
-                   std::set<Field>& fields) {
-  using Code = Instruction::Code;
-  const auto slot_of = [&](size_t i) -> int64_t {
-    const auto operand = program.operands[at.first + i];
-    return operand.is_constant() ? -1 : static_cast<int64_t>(operand.index());
-  };
-  const auto change = [&](int64_t slot) {
-    if (const auto at_slot = held.find(static_cast<size_t>(slot)); at_slot != held.end())
-      fields.insert(at_slot->second);
-  };
-  if (at.code == Code::kSet) {
-    const Program::Field& field = program.fields[at.extra];
-    fields.insert({field.owner, field.slot});
-  } else if (at.code == Code::kCall) {
-    const auto& op = *program.operators[at.extra];
-    for (size_t i = 0; i < std::min<size_t>(at.count, op.parameters.size()); ++i)
-      if (op.parameters[i].written && slot_of(i) >= 0) change(slot_of(i));
-  }
-  if (at.result == Instruction::kNone) return;
-  held.erase(at.result);
-  if (at.code == Code::kGet) {
-    const Program::Field& field = program.fields[at.extra];
-    held[at.result] = {field.owner, field.slot};
-  } else if (at.code == Code::kMove && slot_of(0) >= 0) {
-    if (const auto from = held.find(static_cast<size_t>(slot_of(0))); from != held.end())
-      held[at.result] = from->second;
-  }
-}
-
-void Changes::add(const ScriptFunction& function) {
-  if (!function.program || !seen_.insert(&function).second) return;
-  const Program& program = *function.program;
-  using Code = Instruction::Code;
-  std::map<size_t, Field> held;  // what slots of the frame have read
-  std::set<size_t> done;
-  std::vector<size_t> waiting{0};
-  while (!waiting.empty()) {
-    size_t next = waiting.back();
-    waiting.pop_back();
-    while (next < program.instructions.size() && done.insert(next).second) {
-      const Instruction& at = program.instructions[next++];
-      const bool off = at.code == Code::kJumpUnless && is_training(program, at, held);
-      read(program, at, held, fields_);
-      if (at.code == Code::kReturn || at.code == Code::kFail) break;
-      if (at.code == Code::kJump || off) next = at.extra;
-      else if (at.code == Code::kJumpUnless || at.code == Code::kJumpUnlessMore)
-        waiting.push_back(at.extra);
-    }
-  }
-  for (const ScriptFunction* called : program.functions) add(*called);
-  if (!function.owner) return;
-  for (const std::string& name : program.names)  // of methods of interfaces
-    for (const auto& info : function.owner->unit->classes())
-      if (const ScriptFunction* method = info->method(name)) add(*method);
-}
-
 std::string dotted(const std::string& module, const std::string& own) {
   return module.empty() ? own : module + "." + own;
 }
 
-// Is there an attribute of that name in the module, or, with dots, in one below it?
-bool has_path(const Module& module, const std::string& path) {
+// The object that has the attribute of that name: the module, or, with dots, one below it. Null
+// where there is none.
+std::shared_ptr<Object> owner_of(const Module& module, const std::string& path) {
   const size_t dot = path.find('.');
-  if (dot == std::string::npos) return module.hasattr(path);
+  if (dot == std::string::npos)
+    return module.hasattr(path) ? ModuleAccess::loaded(module).object : nullptr;
   for (const auto& child : module.named_children())
-    if (child.name == path.substr(0, dot)) return has_path(child.value, path.substr(dot + 1));
-  return false;
+    if (child.name == path.substr(0, dot)) return owner_of(child.value, path.substr(dot + 1));
+  return nullptr;
 }
 
-// Names of all that is in a module that is preserved as a whole.
-void keep_all(const Module& module, const std::string& name, FrozenNames& names) {
-  for (const auto& item : module.named_attributes())
-    names.attributes.insert(dotted(name, item.name));
+// All modules below an object by all their names: a shared one has several.
+class AllNames {
+ public:
+  using Visit = std::function<void(const std::string&, const Object&)>;
+  explicit AllNames(Visit visit) : visit_(std::move(visit)) {}
+  void walk(const Object& object, const std::string& name) {
+    if (!inside_.insert(&object).second) return;  // a module inside itself
+    RAMET_CHECK(--left_ > 0, kFreeze, "got modules with more than ", kMost,
+                " names, expected fewer: shared modules have a name for each place");
+    visit_(name, object);
+    for (size_t i = 0; i < object.slots.size(); ++i)
+      if (const auto child = module_in(object.slots[i]))
+        walk(*child, dotted(name, object.info()->attributes[i].name));
+    inside_.erase(&object);
+  }
+
+ private:
+  static constexpr int64_t kMost = 1'000'000;
+  Visit visit_;
+  std::set<const Object*> inside_;
+  int64_t left_ = kMost;
+};
+
+// The names that are preserved.
+FrozenNames preserved(const Module& module, const std::vector<std::string>& wanted) {
+  FrozenNames names;
+  names.methods.insert("forward");
+  for (const std::string& name : wanted) {
+    if (module.find_method(name)) {
+      names.methods.insert(name);
+      continue;
+    }
+    const std::shared_ptr<Object> owner = owner_of(module, name);
+    RAMET_CHECK(owner, kFreeze, "preserved_attrs: got '", name,
+                "', expected an attribute or a method of ", module.type_name());
+    names.attributes.insert(name);
+    // A module is preserved as a whole.
+    const auto slot = owner->info()->slot(name.substr(name.rfind('.') + 1));
+    const auto whole = slot < 0 ? nullptr : module_in(owner->slots[static_cast<size_t>(slot)]);
+    if (!whole) continue;
+    AllNames([&](const std::string& each, const Object& object) {
+      for (const auto& attribute : object.info()->attributes)
+        names.attributes.insert(dotted(each, attribute.name));
+    }).walk(*whole, name);
+  }
+  return names;
+}
+
+// What the methods and the hooks of the module change.
+Changes changes_of(const Module& module, const FrozenNames& names) {
+  const LoadedModule loaded = ModuleAccess::loaded(module);
+  std::set<const ClassInfo*> in_training;
+  AllNames([&](const std::string&, const Object& object) {
+    const int64_t slot = object.info()->slot("training");
+    if (slot < 0) return;
+    const IValue& on = object.slots[static_cast<size_t>(slot)];
+    if (!on.isBool() || on.toBool()) in_training.insert(object.info());
+  }).walk(*loaded.object, "");
+  Changes changes(*loaded.object->unit(), std::move(in_training));
+  const ClassInfo& info = *loaded.object->info();
+  for (const std::string& name : names.methods)
+    if (module.find_method(name)) changes.add(*info.method(name));
+  for (const auto* hooks : {&info.pre_hooks, &info.hooks})
+    for (const std::string& hook : *hooks) {
+      ramet::script::compile(loaded, *info.method(hook));
+      changes.add_hook(*info.method(hook));
+    }
+  changes.find();
+  return changes;
 }
 
 }  // namespace
@@ -131,37 +117,31 @@ Module freeze(const Module& module, const std::optional<std::vector<std::string>
   RAMET_CHECK(!module.hasattr("training") || !module.is_training(), kFreeze,
               "Freezing is currently only implemented for modules in eval mode. Please call "
               ".eval() before freezing");
-  FrozenNames names;
-  names.methods.insert("forward");
-  for (const std::string& name : preserved_attrs.value_or(std::vector<std::string>())) {
-    if (module.find_method(name)) {
-      names.methods.insert(name);
-      continue;
+  FrozenNames names = preserved(module, preserved_attrs.value_or(std::vector<std::string>()));
+  const Changes changes = changes_of(module, names);
+  const Module made = module.deepcopy();
+  std::map<const Object*, std::set<size_t>> kept;
+  AllNames([&](const std::string& name, const Object& object) {
+    for (size_t i = 0; i < object.slots.size(); ++i) {
+      const std::string full = dotted(name, object.info()->attributes[i].name);
+      const bool holds_changed =
+          changes.has_of_objects() && object_in(object.slots[i]) && !module_in(object.slots[i]);
+      if (changes.has(object.info(), i) || holds_changed) names.attributes.insert(full);
+      if (names.attributes.count(full) != 0) kept[&object].insert(i);
     }
-    RAMET_CHECK(has_path(module, name), kFreeze, "preserved_attrs: got '", name,
-                "', expected an attribute or a method of ", module.type_name());
-    names.attributes.insert(name);
-    for (const auto& child : module.named_modules())
-      if (child.name == name) keep_all(child.value, name, names);
-  }
-  Changes changes;
-  for (const std::string& name : names.methods)
-    if (module.find_method(name))
-      changes.add(*ModuleAccess::loaded(module).object->info()->method(name));
-  Module made = module.deepcopy();
-  for (const auto& [name, each] : made.named_modules()) {
+  }).walk(*ModuleAccess::loaded(made).object, "");
+  for (const Module& each : made.modules()) {
     const Object& object = *ModuleAccess::loaded(each).object;
     for (size_t i = 0; i < object.slots.size(); ++i) {
       const IValue& value = object.slots[i];
-      const std::string full = dotted(name, object.info()->attributes[i].name);
-      if (changes.has(object.info(), i)) names.attributes.insert(full);
-      const bool kept = names.attributes.count(full) != 0;
-      if (!kept && value.isTensor() && value.toTensor().defined() && value.toTensor().is_leaf())
+      if (kept[&object].count(i) == 0 && value.isTensor() && value.toTensor().defined() &&
+          value.toTensor().is_leaf())
         value.toTensor().set_requires_grad(false);
     }
   }
-  ModuleAccess::freeze(made, std::move(names));
-  return made;
+  Module frozen = made;
+  ModuleAccess::freeze(frozen, std::move(names));
+  return frozen;
 }
 
 Module optimize_for_inference(const Module& module, const std::vector<std::string>& other_methods) {

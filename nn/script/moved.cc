@@ -14,7 +14,7 @@ Device definite(Device device) {
 
 // The value on the other device. `tensors` becomes true where a tensor was copied.
 IValue moved(const IValue& value, const Move& move, bool& tensors) {
-  if (value.isDevice()) return value.toDevice() == move.from ? IValue(move.to) : value;
+  if (value.isDevice()) return means(value.toDevice(), move.from) ? IValue(move.to) : value;
   if (value.isTensor()) {
     const Tensor& t = value.toTensor();
     if (!t.defined() || t.device() != move.from) return value;
@@ -33,6 +33,10 @@ IValue moved(const IValue& value, const Move& move, bool& tensors) {
 
 }  // namespace
 
+bool means(Device device, Device home) {
+  return device == home || (!device.has_index() && device.type() == home.type());
+}
+
 MoveGuard::MoveGuard(std::optional<Move> move) : before_(std::exchange(current_move, move)) {}
 MoveGuard::~MoveGuard() { current_move = before_; }
 const std::optional<Move>& MoveGuard::current() { return current_move; }
@@ -44,7 +48,8 @@ std::shared_ptr<const std::vector<IValue>> MovedConstants::get(const std::vector
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto at = made_.find(key); at != made_.end()) return at->second;
   }
-  // Without the lock: a copy may wait for a GPU.
+  // Without the lock: a copy may wait for a GPU. Other threads may get the copies before they are
+  // finished: their work for the device is queued later, into the same stream.
   bool tensors = false, any = false;
   auto made = std::make_shared<std::vector<IValue>>();
   for (const IValue& value : constants) {

@@ -23,6 +23,10 @@ struct Move {
   Device from, to;
 };
 
+/// Does a device of the code or of an attribute mean the device of load()? "cuda" means a GPU of
+/// any index.
+bool means(Device device, Device home);
+
 /// Calls from outside that begin while this exists, in this thread, are of a moved module.
 class MoveGuard {
  public:

@@ -51,7 +51,7 @@ void ScriptModule::build(Made& made) {
       register_module(attribute.name, known);
     } else if (attribute.name == "training" && value.isBool()) {
       training_ = static_cast<int64_t>(i);
-    } else if (value.isDevice() && value.toDevice() == loaded.object->unit()->home) {
+    } else if (value.isDevice() && means(value.toDevice(), loaded.object->unit()->home)) {
       devices_.push_back(i);
     }
   }

@@ -64,6 +64,8 @@ class Unpacker {
       : into_(into), names_(names), types_(types) {}
   /// The expressions of all leaves, in order, and their names for errors ("inputs[0]").
   std::vector<std::string> leaves, paths;
+  /// Names of NamedTuples' classes, by such names.
+  std::map<std::string, std::string> classes;
   void start(size_t leaf) { next_ = leaf; }
 
   void unpack(const Structure& s, const std::string& value, const std::string& shown) {
@@ -73,6 +75,7 @@ class Unpacker {
       ++next_;
       return;
     }
+    if (!s.class_name.empty()) classes.emplace(shown, s.class_name);
     const bool dict = s.kind == Structure::Kind::kDict, list = s.kind == Structure::Kind::kList;
     if (dict || list) {
       into_.add(2,
@@ -80,7 +83,7 @@ class Unpacker {
       into_.add(3, "pass");
       into_.add(2, "else:");
       into_.add(3, "ops.prim.RaiseException(torch.format(" +
-                       quoted("input '" + shown + "': got {} items, expected " +
+                       quoted("input '" + format_part(shown) + "': got {} items, expected " +
                               std::to_string(s.items.size())) +
                        ", torch.len(" + value + ")))");
     }
@@ -136,6 +139,7 @@ class ForwardPrinter {
   void read_inputs(const std::map<std::string, std::string>& state_targets);
   void name_arguments();
   void print_inputs();
+  void name_fields(const std::map<std::string, std::string>& classes);
   void print_guards(InputChecks& checks);
   void print_graph();
   void print_writes();
@@ -163,7 +167,7 @@ class ForwardPrinter {
   std::vector<TypePtr> types_;                              // of the leaves
   std::vector<std::pair<std::string, std::string>> state_;  // names in the graph, and targets
   Structure inputs_;
-  std::vector<GuardedInput> guarded_;
+  GuardedInputs guarded_;
   std::vector<Argument> arguments_;
   std::vector<Printed> results_;
   TypePtr result_type_;
@@ -232,12 +236,27 @@ void ForwardPrinter::print_inputs() {
     unpacker.unpack(*argument.structure, argument.name, argument.shown);
     for (size_t i = 0; i < unpacker.leaves.size(); ++i) {
       const Leaf& leaf = leaves_[argument.leaf + i];
-      print_leaf(leaf, unpacker.leaves[i], unpacker.paths[i], checks);
-      guarded_.push_back({unpacker.paths[i], unpacker.leaves[i], leaf.type});
+      print_leaf(leaf, unpacker.leaves[i], format_part(unpacker.paths[i]), checks);
+      guarded_.all.push_back({unpacker.paths[i], unpacker.leaves[i], leaf.type});
     }
+    name_fields(unpacker.classes);
   }
   checks.finish(graph_);
   print_guards(checks);
+}
+
+void ForwardPrinter::name_fields(const std::map<std::string, std::string>& classes) {
+  const auto known = program_["graph_module"].find("treespec_namedtuple_fields");
+  if (!known) return;
+  for (const auto& [path, name] : classes) {
+    const auto fields = known->find(name);
+    if (!fields) continue;
+    size_t number = 0;
+    for (const Field& field : (*fields)["field_names"].items()) {
+      std::string item = path + "[" + std::to_string(number++) + "]";
+      guarded_.fields.emplace(path + "." + field.text(), std::move(item));
+    }
+  }
 }
 
 // What the tracer has assumed of the inputs: another branch of Python's code may be meant without.
@@ -246,19 +265,18 @@ void ForwardPrinter::print_guards(InputChecks& checks) {
   if (!guards) return;
   std::set<std::string> known;
   for (const Field& guard : guards->items()) {
-    std::string shown = guard.text();
-    if (!known.insert(shown).second) continue;
+    if (!known.insert(guard.text()).second) continue;
     std::map<std::string, std::string> uses;
-    const std::string test = print_guard(guard, guarded_, uses);
-    for (size_t at = shown.find("{}"); at != std::string::npos; at = shown.find("{}"))
-      shown.insert(at + 1, " ");  // format() replaces these
+    const std::optional<std::string> test = print_guard(guard, guarded_, uses);
+    if (!test) continue;
     std::string message = "inputs: got ", sizes;
     for (const auto& [path, variable] : uses) {
-      message += (sizes.empty() ? "" : ", ") + path + " of the size {}";
+      message += (sizes.empty() ? "" : ", ") + format_part(path) + " of the size {}";
       sizes += (sizes.empty() ? "" : ", ") + ("torch.size(" + variable + ")");
     }
     if (sizes.empty()) message += "others";
-    checks.expect(test, message + ", expected " + shown + " (export has assumed it)", sizes);
+    message += ", expected " + format_part(guard.text()) + " (export has assumed it)";
+    checks.expect(*test, message, sizes);
   }
 }
 
@@ -268,7 +286,7 @@ void ForwardPrinter::print_leaf(const Leaf& leaf, const std::string& value,
     const bool none = leaf.constant->type->kind() == Kind::kNone;
     checks.expect(none ? "torch.__is__(" + value + ", None)"
                        : "torch.eq(" + value + ", " + leaf.constant->text + ")",
-                  "input '" + shown + "': got {}, expected " + leaf.constant->text +
+                  "input '" + shown + "': got {}, expected " + format_part(leaf.constant->text) +
                       ", with which it was exported",
                   none ? "\"a tensor\"" : value);
     if (!leaf.name.empty()) scope_.values[leaf.name] = *leaf.constant;

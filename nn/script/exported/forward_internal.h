@@ -43,10 +43,18 @@ struct GuardedInput {
   std::string variable;  // in the text
   TypePtr type;
 };
+struct GuardedInputs {
+  std::vector<GuardedInput> all;
+  std::map<std::string, std::string> fields;  // of NamedTuples: "pair.first" is "pair[0]"
+};
 /// A guard of the tracer ("L['x'].size()[0] > 5") as a test in TorchScript's text. `uses` gets the
-/// variables of the tensors in it, by path. An Error of `at` where the grammar is another.
-std::string print_guard(const Field& at, const std::vector<GuardedInput>& inputs,
-                        std::map<std::string, std::string>& uses);
+/// variables of the tensors in it, by path. Nothing where it names something that is no input. An
+/// Error of `at` where the grammar is another.
+std::optional<std::string> print_guard(const Field& at, const GuardedInputs& inputs,
+                                       std::map<std::string, std::string>& uses);
+
+/// The text as a part of a message for format(), which replaces each {}.
+std::string format_part(std::string text);
 
 /// How Python's values are nested: what torch.utils._pytree writes.
 struct Structure {
@@ -54,6 +62,7 @@ struct Structure {
   Kind kind = Kind::kLeaf;
   std::vector<std::string> keys;  // of a dictionary, as text
   bool number_keys = false;
+  std::string class_name;  // of a NamedTuple
   std::vector<Structure> items;
 
   /// Reads one. `limit`: of levels.

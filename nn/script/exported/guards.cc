@@ -6,9 +6,12 @@
 // it, and so does forward() here. This is the grammar. Anything else is an Error.
 //   guard  = number | "True" | "False" | source | operation | call.
 //   source = input [ ".size()" "[" number "]" | ".stride()" "[" number "]" | ".storage_offset()" ].
-//   input  = "L" { "[" (name in quotes | number) "]" }.
+//   input  = "L" { "[" (name in quotes | number) "]" | "." field of a NamedTuple }.
 //   call   = a function of number_call(), with guards as arguments.
 // Operations are those of Python on numbers, comparisons, `and`, `or`, `not`.
+//
+// The source of a guard may be no input but, say, an object of Python. Such a guard is left out:
+// the file does not have the object.
 #include <algorithm>
 #include <iterator>
 
@@ -31,9 +34,17 @@ constexpr Operation kOperations[] = {
     {"<", "_operator.lt"},      {"<=", "_operator.le"},       {">", "_operator.gt"},
     {">=", "_operator.ge"},     {"and", "_operator.and_"},    {"or", "_operator.or_"}};
 
+// A part of an input's name.
+struct Step {
+  enum Kind : uint8_t { kText, kNumber, kField } kind;
+  std::string text;
+};
+
+struct UnknownSource {};
+
 class GuardPrinter {
  public:
-  GuardPrinter(const Field& at, const std::vector<GuardedInput>& inputs,
+  GuardPrinter(const Field& at, const GuardedInputs& inputs,
                std::map<std::string, std::string>& uses)
       : at_(at), inputs_(inputs), uses_(uses) {}
 
@@ -58,6 +69,7 @@ class GuardPrinter {
         if (is_call_of(*e.items[0], "size")) return dimension("torch.size(", e);
         if (is_call_of(*e.items[0], "stride")) return dimension("torch.stride(", e);
         return input(e).variable;
+      case Form::kAttribute: return input(e).variable;
       case Form::kCall:
         if (is_call_of(e, "storage_offset"))
           return "torch.storage_offset(" + tensor(*e.items[0]->items[0]) + ")";
@@ -105,39 +117,68 @@ class GuardPrinter {
     return found.variable;
   }
   const GuardedInput& input(const Expression& e) const {
-    const std::string path = path_of(e);
-    for (const GuardedInput& one : inputs_)
-      if (one.path == path) return one;
-    // *args become parameters args_0, args_1, ...
-    const size_t open = path.find('['), close = path.find(']');
-    if (open != std::string::npos && close != std::string::npos) {
-      const std::string other = path.substr(0, open) + "_" +
-                                path.substr(open + 1, close - open - 1) + path.substr(close + 1);
-      for (const GuardedInput& one : inputs_)
-        if (one.path == other) return one;
+    const std::vector<Step> steps = steps_of(e);
+    const std::string& first = steps[0].text;
+    const GuardedInput* found = at_steps(first, steps, 1);
+    if (!found && steps.size() > 1 && !is_parameter(first)) {
+      // *args become parameters args_0, args_1, ... and **kwargs parameters of their own names.
+      const Step& key = steps[1];
+      if (key.kind == Step::kText) found = at_steps(key.text, steps, 2);
+      else if (key.kind == Step::kNumber) found = at_steps(first + "_" + key.text, steps, 2);
     }
-    bad("an input instead of \"" + path + "\"");
+    if (!found) throw UnknownSource();
+    return *found;
   }
-  // L['pair'][0]["k"] is pair[0]["k"].
-  std::string path_of(const Expression& e) const {
+  // "pair", 0 and "k" of L['pair'][0]["k"].
+  std::vector<Step> steps_of(const Expression& e) const {
+    if (e.kind == Form::kAttribute) {
+      std::vector<Step> steps = steps_of(*e.items[0]);
+      steps.push_back({Step::kField, e.text});
+      return steps;
+    }
     if (e.kind != Form::kSubscript || e.items.size() != 2 || !e.items[1]) bad("an input");
     const Expression& key = *e.items[1];
     const bool text = key.kind == Form::kString;
     if (!text && key.kind != Form::kInt) bad("an input's name or number");
-    if (e.items[0]->kind == Form::kName && e.items[0]->text == "L" && text) return key.text;
-    return path_of(*e.items[0]) + "[" + (text ? quoted(key.text) : std::to_string(key.number)) +
-           "]";
+    std::vector<Step> steps;
+    const bool whole = e.items[0]->kind == Form::kName && e.items[0]->text == "L" && text;
+    if (!whole) steps = steps_of(*e.items[0]);
+    steps.push_back(text ? Step{Step::kText, key.text}
+                         : Step{Step::kNumber, std::to_string(key.number)});
+    return steps;
+  }
+  // The input at these steps, from number `next` on, below a parameter. Null where there is none.
+  const GuardedInput* at_steps(std::string path, const std::vector<Step>& steps,
+                               size_t next) const {
+    for (; next < steps.size(); ++next) {
+      const Step& step = steps[next];
+      if (step.kind == Step::kField) {
+        const auto field = inputs_.fields.find(path + "." + step.text);
+        if (field == inputs_.fields.end()) return nullptr;
+        path = field->second;
+      } else {
+        path += "[" + (step.kind == Step::kText ? quoted(step.text) : step.text) + "]";
+      }
+    }
+    for (const GuardedInput& one : inputs_.all)
+      if (one.path == path) return &one;
+    return nullptr;
+  }
+  bool is_parameter(const std::string& name) const {
+    return std::any_of(inputs_.all.begin(), inputs_.all.end(), [&](const GuardedInput& one) {
+      return one.path == name || one.path.rfind(name + "[", 0) == 0;
+    });
   }
 
   const Field& at_;
-  const std::vector<GuardedInput>& inputs_;
+  const GuardedInputs& inputs_;
   std::map<std::string, std::string>& uses_;
 };
 
 }  // namespace
 
-std::string print_guard(const Field& at, const std::vector<GuardedInput>& inputs,
-                        std::map<std::string, std::string>& uses) {
+std::optional<std::string> print_guard(const Field& at, const GuardedInputs& inputs,
+                                       std::map<std::string, std::string>& uses) {
   Source source;
   source.name = "a guard";
   source.text = at.text();
@@ -145,7 +186,9 @@ std::string print_guard(const Field& at, const std::vector<GuardedInput>& inputs
   try {
     expression = parse_annotation(source, {kMostDepth, kMostText, kMostText});
   } catch (const Error& error) { at.bad("got a guard that is no expression: ", error.what()); }
-  return "bool(" + GuardPrinter(at, inputs, uses).print(*expression) + ")";
+  try {
+    return "bool(" + GuardPrinter(at, inputs, uses).print(*expression) + ")";
+  } catch (const UnknownSource&) { return std::nullopt; }
 }
 
 }  // namespace ramet::script

@@ -24,7 +24,11 @@ Structure read_part(const Field& part, const Field& place, int64_t depth) {
   const std::string name = type->text();
   std::vector<std::string> keys;
   bool has_keys = false;
-  if (const auto text = part.find("context")) {
+  const bool named = name == "collections.namedtuple";
+  const auto text = part.find("context");
+  if (named) {
+    if (text) made.class_name = text->text();
+  } else if (text) {
     const Json context = parsed(place, text->text(), depth);
     if (context.is_array()) {
       has_keys = true;
@@ -41,7 +45,7 @@ Structure read_part(const Field& part, const Field& place, int64_t depth) {
           has_keys && made.keys.size() == made.items.size() && !(text_keys && made.number_keys);
     }
   }
-  if (name == "builtins.tuple" || name == "collections.namedtuple" || name == "torch.Size" ||
+  if (named || name == "builtins.tuple" || name == "torch.Size" ||
       name.rfind("torch.return_types.", 0) == 0) {
     made.kind = Structure::Kind::kTuple;
   } else if (name == "builtins.list" || name.find("immutable_list") != std::string::npos) {

@@ -128,6 +128,12 @@ std::string quoted(const std::string& text) {
   return made + '"';
 }
 
+std::string format_part(std::string text) {
+  for (size_t at = text.find("{}"); at != std::string::npos; at = text.find("{}", at))
+    text.insert(at + 1, " ");
+  return text;
+}
+
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

@@ -25,6 +25,21 @@ TEST(ExportedRefused, GuardsOfTheTracerHold) {
   expect_error([&] { run(2, 1); }, {"input 'x'", "at least 3"});
 }
 
+// Sources that are fields of a NamedTuple, and that are in **kwargs.
+TEST(ExportedRefused, GuardsOfFieldsAndNames) {
+  const Exported fields("fields");
+  const auto run = [&](int64_t x, int64_t y) {
+    IValue::GenericDict more;
+    more.insert("{}", ones({y, 5}, kDouble));
+    const IValue pair = IValue::Tuple::create({ones({2, 3}, kDouble), ones({x, 5}, kDouble)});
+    return fields.net({pair}, {{"y", more}}).toTensor().sum().item<double>();
+  };
+  EXPECT_EQ(run(4, 3), 12);
+  expect_error([&] { run(3, 3); },
+               {"inputs: got pair[1] of the size [3, 5], y[\"{ }\"] of the size [3, 5]",
+                "expected L['pair'].second.size()[0] > L['more']['y']['{ }'].size()[0]"});
+}
+
 TEST(ExportedRefused, AllProblemsAreOneErrorWithPythonsLines) {
   const std::string error = error_of([] {
     std::istringstream in(changed("cnn", "models/", [](std::string& text) {
@@ -47,7 +62,11 @@ TEST(ExportedRefused, GuardsOfAnotherGrammar) {
   const std::string guard = "got the guard";
   expect("L['x'].data_ptr()", guard);
   expect("L['x'].size()[i]", "expected the number of a dimension");
-  expect("L['z'].size()[0]", "expected an input instead of \"z\"");
+  for (const char* unknown : {"L['z']", "L['x'].a", "L['z']['x']['y']", "L['z'][0]"})
+    EXPECT_EQ(error_with("guarded", "models/", "L['x'].size()[0] > L",
+                         std::string(unknown) + ".size()[0] > L"),
+              "")
+        << unknown;
   expect("open(1)", "expected a function that this library has, not builtins.open");
   expect("torch.relu(L['x'])", guard);
   expect("[1]", "expected numbers, sizes, and operations on them");

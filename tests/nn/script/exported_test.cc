@@ -117,9 +117,10 @@ INSTANTIATE_TEST_SUITE_P(
                     File{"gpt_core", "2.15"}, File{"encoder", "2.15"}, File{"lstm", "2.15"},
                     File{"gru_core", "2.15"}, File{"control", "2.15"}, File{"nested", "2.15"},
                     File{"sizes", "2.15"}, File{"casts", "2.15"}, File{"loops", "2.15"},
-                    File{"sums", "2.15"}, File{"guarded", "2.15"}, File{"cnn", "2.5"},
-                    File{"gpt", "2.5"}, File{"cnn", "2.7"}, File{"gpt", "2.7"}, File{"cnn", "2.9"},
-                    File{"gpt", "2.9"}, File{"cnn", "2.12"}, File{"gpt", "2.12"}),
+                    File{"sums", "2.15"}, File{"guarded", "2.15"}, File{"fields", "2.15"},
+                    File{"cnn", "2.5"}, File{"gpt", "2.5"}, File{"cnn", "2.7"}, File{"gpt", "2.7"},
+                    File{"cnn", "2.9"}, File{"gpt", "2.9"}, File{"cnn", "2.12"},
+                    File{"gpt", "2.12"}),
     [](const auto& info) {
       std::string name = info.param.name + "_" + info.param.version;
       std::replace(name.begin(), name.end(), '.', '_');

@@ -46,6 +46,26 @@ TEST(Freeze, MakesConstants) {
   EXPECT_TRUE(net.named_parameters()[0].value.requires_grad());
 }
 
+// LibTorch's freeze() keeps the same, and `held`, which only training changes. It has no hooks.
+TEST(Freeze, KeepsWhatIsChangedThroughOtherNames) {
+  const jit::Module net = jit::load(file("changing"));
+  const jit::Module frozen = jit::freeze(net);
+  EXPECT_EQ(names_of(frozen.named_attributes()),
+            "cache viewed a b passed given hooked items n first second first.seen");
+  for (const char* name : {"still", "held", "weight"}) EXPECT_FALSE(frozen.hasattr(name)) << name;
+  for (const auto& child : frozen.named_children())
+    EXPECT_EQ(names_of(child.value.named_attributes()), "seen") << child.name;
+  EXPECT_EQ(frozen.children().size(), 2u);
+  (void)frozen({ones({2, 2})});
+  EXPECT_EQ(frozen.attr("hooked").toTensor().sum().item<double>(), 4);
+  EXPECT_EQ(frozen.attr("n").toInt(), 1);
+  // A module that is preserved has all its attributes by each of its names.
+  const jit::Module whole = jit::freeze(net, std::vector<std::string>{"second"});
+  for (const auto& child : whole.named_children())
+    EXPECT_EQ(names_of(child.value.named_attributes()),
+              child.name == "second" ? "seen still training" : "seen");
+}
+
 TEST(Freeze, KeepsWhatIsNamed) {
   const jit::Module net = jit::load(file("frozen"));
   net.eval();

@@ -14,6 +14,7 @@
 #include "autograd/ops.h"
 #include "nn/formats/pytorch/pt.h"
 #include "nn/optim/adam.h"
+#include "nn/script/moved_internal.h"
 #include "tests/nn/script/script_files.h"
 
 namespace ramet {
@@ -222,6 +223,21 @@ TEST(ScriptFiles, ArePyTorchs) {
     expect_same_plain(row.net(row.inputs(kDouble)), row.row.at("result"), name);
   }
   std::filesystem::remove_all(folder);
+}
+
+// A text may name a GPU without its index. It follows its module, as one with the index does.
+TEST(Script, DevicesWithoutAnIndexMove) {
+  const auto moved = [](Device device, Device from, Device to) {
+    const auto made = script::MovedConstants().get({IValue(device)}, {from, to});
+    return made ? made->at(0).toDevice() : device;
+  };
+  const Device first(kCUDA, 0), second(kCUDA, 1), third(kCPU, 3), host(kCPU);
+  EXPECT_EQ(moved(Device(kCUDA), first, second), second);
+  EXPECT_EQ(moved(Device(kCUDA), first, third), third);
+  EXPECT_EQ(moved(second, first, third), second);
+  EXPECT_EQ(moved(host, first, second), host);
+  EXPECT_EQ(moved(host, host, second), second);
+  EXPECT_EQ(moved(Device(kCUDA), host, third), Device(kCUDA));
 }
 
 }  // namespace

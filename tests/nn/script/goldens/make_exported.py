@@ -8,6 +8,7 @@ NAME_VERSION.pt2 is an archive. values_VERSION.pt holds for each NAME, computed 
 result, the weights of the loss (the sum of trained outputs times weights), the parameters' gradients, and the buffers afterwards.
 """
 
+import collections
 import copy
 import math
 import pathlib
@@ -166,6 +167,16 @@ class Guarded(nn.Module):
         return (x * 2).sum() + y.sum() if x.shape[0] > y.shape[0] else x.sum() - y.sum()
 
 
+Pair = collections.namedtuple("Pair", "first second")
+torch.utils._pytree._register_namedtuple(Pair, serialized_type_name="fields.Pair")
+
+
+class Fields(nn.Module):
+    def forward(self, pair, **more):
+        y = more["y"]["{}"]
+        return pair.first * 2 if pair.second.shape[0] > y.shape[0] else pair.first - 1
+
+
 def tensors_of(value):
     if isinstance(value, torch.Tensor):
         return [value]
@@ -176,7 +187,7 @@ def tensors_of(value):
 
 def plain(value):
     if isinstance(value, (list, tuple)):
-        return type(value)(plain(v) for v in value)
+        return (list if isinstance(value, list) else tuple)(plain(v) for v in value)
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
@@ -246,6 +257,8 @@ def main(version):
         xs, auto = torch.randn(3, 5, dtype=torch.float64), Dim.AUTO
         add("sums", Sums(), (xs,))
         add("guarded", Guarded(), (xs, {"y": [xs[:2]]}), dynamic_shapes=({0: auto}, {"y": [{0: auto}]}))
+        sizes = {"pair": Pair({0: auto}, {0: auto}), "more": {"y": {"{}": {0: auto}}}}
+        add("fields", Fields(), (Pair(a, xs),), {"y": {"{}": xs[:2]}}, dynamic_shapes=sizes)
     torch.save(rows, HERE / f"values_{version}.pt")
     pack(HERE / f"values_{version}.pt")
 

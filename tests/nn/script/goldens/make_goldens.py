@@ -475,6 +475,69 @@ class Frozen(nn.Module):
         return self.unused(x)
 
 
+def add_one(x: Tensor):
+    x.add_(1)
+
+
+class Counted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(2))
+        self.register_buffer("still", torch.ones(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.add_(1)
+        return x + self.seen * self.still
+
+
+class Changing(nn.Module):
+    """For freeze(): attributes that forward() and a hook change in other ways than by name."""
+
+    items: List[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        for name in ["cache", "viewed", "a", "b", "passed", "given", "hooked", "still", "held", "weight"]:
+            self.register_buffer(name, torch.zeros(2, 2))
+        self.items, self.n, self.first = [torch.zeros(2)], 0, Counted()
+        self.second = self.first
+
+    def last(self, x: Tensor):
+        return x.view(-1)
+
+    def forward(self, x: Tensor, c: bool = False) -> Tensor:
+        self.cache[0] = x[0]
+        view = self.viewed.t()
+        for i in range(2):
+            view[i].mul_(2)
+            view = view.transpose(0, 1)
+        y = self.a if c else self.b
+        y.add_(1)
+        t = self.training if c else True
+        if t:
+            self.n += 1
+        if self.training:
+            self.held.add_(1)
+        add_one(self.passed)
+        self.last(self.given).add_(1)
+        self.items.append(x)
+        z = torch.nn.functional.linear(x, self.weight)
+        z.add_(1)
+        torch.relu_(z)
+        return self.first(x) + self.second(x) + self.still + z
+
+
+def hook_of_changing(self, inputs: Tuple[Tensor, bool], output: Tensor) -> Tensor:
+    self.hooked.add_(1)
+    return output
+
+
+def changing():
+    net = Changing()
+    net.register_forward_hook(hook_of_changing)
+    return torch.jit.script(net.eval())
+
+
 class Placed(nn.Module):
     """A device and a tensor that tracing makes constants of the code."""
 
@@ -782,6 +845,7 @@ def main():
     add("blocks", Blocks(), [torch.randn(2, 3), 2])
     torch.jit.save(torch.jit.script(Named().eval()), str(HERE / "named.pt"))
     torch.jit.save(torch.jit.script(Frozen()), str(HERE / "frozen.pt"))
+    torch.jit.save(changing(), str(HERE / "changing.pt"))
 
 
     torch.jit.save(torch.jit.script(WithDevice(torch.jit.trace(Placed(), (torch.randn(2, 3),)))), str(HERE / "placed.pt"))

@@ -19,7 +19,8 @@ class LineEnds {
   int64_t before(const std::string& text, size_t offset) const;
 
  private:
-  mutable std::once_flag found_;
+  mutable std::mutex mutex_;
+  mutable bool found_ = false;
   mutable std::vector<size_t> ends_;
 };
 

@@ -268,7 +268,7 @@ IValue Machine::Frame::loop() {
 
 IValue Machine::run(const Program& program, IValue* slots) {
   std::shared_ptr<const std::vector<IValue>> moved;
-  if (RAMET_UNLIKELY(move_.has_value())) moved = program.moved.get(program.constants, *move_);
+  if (RAMET_UNLIKELY(move_ != nullptr)) moved = program.moved.get(program.constants, *move_);
   Frame frame{*this, program, (moved ? *moved : program.constants).data(), slots};
   const auto leave = [&] {
     // The first exception is the one to report.

@@ -41,7 +41,7 @@ class Machine {
   std::vector<Chunk> chunks_;
   size_t chunk_ = 0;  // the one in use
   int64_t steps_, recursion_;
-  std::optional<Move> move_;
+  const Move* const move_;  // null where the module was not moved
 };
 
 /// The region of autocast that `with object:` opens, where the object is one of torch.autocast.

@@ -6,7 +6,8 @@
 namespace ramet::script {
 namespace {
 
-thread_local std::optional<Move> current_move;
+// A pointer, since memory of threads is short where a library is loaded late.
+thread_local const Move* t_move = nullptr;
 
 Device definite(Device device) {
   return device.is_cpu() && !device.has_index() ? Device(kCPU, 0) : device;
@@ -37,9 +38,10 @@ bool means(Device device, Device home) {
   return device == home || (!device.has_index() && device.type() == home.type());
 }
 
-MoveGuard::MoveGuard(std::optional<Move> move) : before_(std::exchange(current_move, move)) {}
-MoveGuard::~MoveGuard() { current_move = before_; }
-const std::optional<Move>& MoveGuard::current() { return current_move; }
+MoveGuard::MoveGuard(std::optional<Move> move)
+    : move_(std::move(move)), before_(std::exchange(t_move, move_ ? &*move_ : nullptr)) {}
+MoveGuard::~MoveGuard() { t_move = before_; }
+const Move* MoveGuard::current() { return t_move; }
 
 std::shared_ptr<const std::vector<IValue>> MovedConstants::get(const std::vector<IValue>& constants,
                                                                const Move& move) const {

@@ -34,10 +34,12 @@ class MoveGuard {
   ~MoveGuard();
   MoveGuard(const MoveGuard&) = delete;
   MoveGuard& operator=(const MoveGuard&) = delete;
-  static const std::optional<Move>& current();
+  /// Null where the module was not moved.
+  static const Move* current();
 
  private:
-  std::optional<Move> before_;
+  const std::optional<Move> move_;
+  const Move* const before_;
 };
 
 /// A program's constants on other devices. Several threads may ask.

@@ -25,10 +25,12 @@ std::string archive_line(const Source& source, size_t offset) {
 }  // namespace
 
 int64_t LineEnds::before(const std::string& text, size_t offset) const {
-  std::call_once(found_, [&] {
+  // Not by std::call_once: Note [Own thread-local memory] in runtime/observe/thread_local_state.cc.
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!found_)
     for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
       ends_.push_back(at);
-  });
+  found_ = true;
   return std::lower_bound(ends_.begin(), ends_.end(), offset) - ends_.begin();
 }
 

@@ -33,11 +33,6 @@ std::vector<bool> wanted(const Call& a, size_t i) {
   return mask;
 }
 
-// The dtype of a gradient's steps.
-ScalarType of_steps(const Tensor& t) {
-  return t.scalar_type() == kHalf || t.scalar_type() == kBFloat16 ? kFloat : t.scalar_type();
-}
-
 // The gradient of f(x) for x alone. Autocast does not cast gradients.
 template <class F> Tensor gradient_of(const Tensor& grad_output, const Tensor& self, const F& f) {
   const AutoGradMode on(true);
@@ -60,41 +55,34 @@ IValue of_convolution(const Call& a) {
   return gradients(y, a.tensor(0), {x, weight, bias}, mask);
 }
 
-// The statistics are those of the input: they are computed again.
+// eps is in rstd alone. So the gradient is written out: differentiating layer_norm() needs eps.
 IValue of_layer_norm(const Call& a) {
-  const AutoGradMode on(true);
-  const Tensor x = leaf(a.tensor(1));
-  const IntArrayRef shape = a.integers(2);
-  const Tensor &mean = a.tensor(3), &rstd = a.tensor(4);
-  const Tensor weight = a.none(5) ? Tensor() : leaf(a.tensor(5));
-  const Tensor bias = a.none(6) ? Tensor() : leaf(a.tensor(6));
-  std::vector<int64_t> dims;
-  for (int64_t d = x.dim() - static_cast<int64_t>(shape.size()); d < x.dim(); ++d)
-    dims.push_back(d);
-  // d(rstd)/dx and d(mean)/dx are written out: eps is in rstd alone.
   const NoGradGuard off;
-  const ScalarType type = of_steps(x);
-  const Tensor grad = a.tensor(0).detach().to(type), scale = rstd.to(type);
-  const Tensor normal = mul(sub(x.detach().to(type), mean.to(type)), scale);
-  const Tensor inner = weight.defined() ? mul(grad, weight.detach().to(type)) : grad;
+  const Tensor& x = a.tensor(1);
+  const int64_t first = x.dim() - static_cast<int64_t>(a.integers(2).size());
+  const std::vector<int64_t> dims = dims_from(first, x.dim()), others = dims_from(0, first);
+  const ScalarType type = statistics_dtype(x);
+  const Tensor grad = a.tensor(0).to(type), scale = a.tensor(4).to(type);
+  const Tensor normal = mul(sub(x.to(type), a.tensor(3).to(type)), scale);
+  const Tensor inner = a.none(5) ? grad : mul(grad, a.tensor(5).to(type));
   const std::vector<bool> mask = wanted(a, 7);
   std::vector<IValue> all(3, Tensor());
   if (mask[0])
-    all[0] = mul(scale, sub(sub(inner, ramet::mean(inner, dims, true)),
-                            mul(normal, ramet::mean(mul(inner, normal), dims, true))))
+    all[0] = mul(scale, sub(sub(inner, mean(inner, dims, true)),
+                            mul(normal, mean(mul(inner, normal), dims, true))))
                  .to(x.scalar_type());
-  std::vector<int64_t> others;
-  for (int64_t d = 0; d < x.dim() - static_cast<int64_t>(shape.size()); ++d) others.push_back(d);
-  const auto summed = [&](const Tensor& t) { return others.empty() ? t : sum(t, others); };
-  if (mask[1] && weight.defined()) all[1] = summed(mul(grad, normal)).to(weight.scalar_type());
-  if (mask[2] && bias.defined()) all[2] = summed(grad).to(bias.scalar_type());
+  const auto summed = [&](const Tensor& t, const Tensor& like) {
+    return (others.empty() ? t : sum(t, others)).to(like.scalar_type());
+  };
+  if (mask[1] && !a.none(5)) all[1] = summed(mul(grad, normal), a.tensor(5));
+  if (mask[2] && !a.none(6)) all[2] = summed(grad, a.tensor(6));
   return result(std::move(all));
 }
 
 IValue of_group_norm(const Call& a) {
   const NoGradGuard off;
   const Tensor& x = a.tensor(1);
-  const ScalarType type = of_steps(x);
+  const ScalarType type = statistics_dtype(x);
   const Tensor grad = a.tensor(0).to(type);
   const int64_t batch = a.integer(5), channels = a.integer(6), groups = a.integer(8);
   RAMET_CHECK(groups > 0 && channels % groups == 0 && x.dim() >= 2 && x.size(0) == batch &&

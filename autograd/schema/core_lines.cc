@@ -13,19 +13,11 @@ namespace {
 
 using Tensors = std::vector<IValue>;
 
-// The dimensions from `first` on.
-std::vector<int64_t> dims_from(int64_t first, int64_t end) {
-  std::vector<int64_t> dims;
-  for (int64_t d = first; d < end; ++d) dims.push_back(d);
-  return dims;
-}
-
 // Mean and 1 / standard deviation along dimensions, without history.
 std::pair<Tensor, Tensor> statistics(const Tensor& x, const std::vector<int64_t>& dims, double eps,
                                      bool keepdim) {
   const NoGradGuard no_grad;
-  const bool small = x.scalar_type() == kHalf || x.scalar_type() == kBFloat16;
-  const Tensor values = small ? x.detach().to(kFloat) : x.detach();
+  const Tensor values = x.detach().to(statistics_dtype(x));
   const auto [variance, mean] = var_mean(values, dims, Scalar(0), keepdim);
   return {mean, rsqrt(add(variance, eps))};
 }

@@ -89,18 +89,19 @@ Tensor trilinear(const Call& a) {
       RAMET_LINE("aten::" in_place ".Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", \
                  a.tensor(0).copy_(shifted(a.tensor(0), a, left))),                        \
       RAMET_LINE("aten::" in_place ".Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", \
-                 a.tensor(0).copy_(shifted(a.tensor(0), a, left))),
+                 a.tensor(0).copy_(shifted(a.tensor(0), a, left)))
 
 #define RAMET_SPECIAL(name, function) \
   RAMET_LINE("aten::special_" name "(Tensor self) -> Tensor", function(a.tensor(0)))
 
 const Line kMore[] = {
-    RAMET_SHIFT("__lshift__", "__ilshift__", true) RAMET_SHIFT("__rshift__", "__irshift__", false)
-        RAMET_LINE("aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, "
-                   "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
-                   "Tensor? per_sample_weights=None, bool include_last_offset=False, "
-                   "int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
-                   bags(a)),
+    RAMET_SHIFT("__lshift__", "__ilshift__", true),
+    RAMET_SHIFT("__rshift__", "__irshift__", false),
+    RAMET_LINE("aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, "
+               "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
+               "Tensor? per_sample_weights=None, bool include_last_offset=False, "
+               "int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+               bags(a)),
     RAMET_LINE("aten::_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, "
                "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
                "Tensor? per_sample_weights=None, bool include_last_offset=False, "

@@ -127,6 +127,16 @@ std::string short_text(const IValue& value) {
   return made;
 }
 
+std::vector<int64_t> dims_from(int64_t first, int64_t end) {
+  std::vector<int64_t> dims;
+  for (int64_t d = first; d < end; ++d) dims.push_back(d);
+  return dims;
+}
+ScalarType statistics_dtype(const Tensor& x) {
+  const ScalarType type = x.scalar_type();
+  return type == kHalf || type == kBFloat16 ? kFloat : type;
+}
+
 bool equal_values(const IValue& a, const IValue& b) { return Comparison().equal(a, b); }
 
 size_t place(int64_t index, size_t size, const char* op) {

@@ -54,6 +54,11 @@ void append_text(std::string& made, const IValue& value);
 /// For errors: its first characters.
 std::string short_text(const IValue& value);
 
+/// The dimensions first .. end - 1.
+std::vector<int64_t> dims_from(int64_t first, int64_t end);
+/// The dtype of a norm's statistics and steps: float32 for numbers of 16 bits, else the tensor's.
+ScalarType statistics_dtype(const Tensor& x);
+
 /// A place in a list of `size`: a negative one counts from the end. An IndexError outside.
 size_t place(int64_t index, size_t size, const char* op);
 

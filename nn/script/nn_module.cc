@@ -119,15 +119,15 @@ std::optional<Device> ScriptModule::place() const {
 }
 
 // Note [Moved modules]
-std::optional<Move> ScriptModule::moved() const {
+std::optional<Move> ScriptModule::moved(const std::optional<Device>& here) const {
   const Device home = jit::ModuleAccess::loaded(module_).object->unit()->home;
-  const auto here = place();
   return here && *here != home ? std::optional(Move{home, *here}) : std::nullopt;
 }
 
 IValue ScriptModule::run(std::vector<IValue> inputs) {
-  to_object();
-  const MoveGuard guard(moved());
+  const std::optional<Device> here = place();
+  to_object(here);
+  const MoveGuard guard(moved(here));
   IValue result = module_(std::move(inputs));
   from_object();
   return result;
@@ -166,8 +166,9 @@ bool ScriptModule::maps_tensor() const {
 
 IValue ScriptModule::run_method(const std::string& name, std::vector<IValue> inputs) {
   const jit::Method method = module_.get_method(name);
-  to_object();
-  const MoveGuard guard(moved());
+  const std::optional<Device> here = place();
+  to_object(here);
+  const MoveGuard guard(moved(here));
   IValue result = method(std::move(inputs));
   from_object();
   return result;

@@ -289,7 +289,7 @@ class RAMET_API ScriptModule : public nn::Module {
   IValue run(std::vector<IValue> inputs);
   static Tensor tensor_of(const IValue& value);
   std::optional<Device> place() const;
-  std::optional<Move> moved() const;
+  std::optional<Move> moved(const std::optional<Device>& here) const;
   void to_object() const;
   void to_object(const std::optional<Device>& here) const;
   void from_object();

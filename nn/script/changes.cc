@@ -29,7 +29,14 @@ bool is_container(const TypePtr& type) {
   return type->kind() != Type::Kind::kList || !stays_as_it_is(type->element());
 }
 
-// Operators on tensors whose result is never one of the arguments, nor a view of it.
+// Adds the fields of `more`. Were some of them new?
+bool grow(Changes::Fields& into, const Changes::Fields& more) {
+  const size_t before = into.size();
+  into.insert(more.begin(), more.end());
+  return into.size() != before;
+}
+
+// Operators on tensors with a result that is never an argument, nor a view of one.
 bool makes_new(const Operator& op) {
   static const std::set<std::string> names{
       "aten::add",     "aten::sub",  "aten::mul",        "aten::div",  "aten::neg",
@@ -44,20 +51,14 @@ bool makes_new(const Operator& op) {
 }  // namespace
 
 void Changes::unite(Fields& into, const Fields& more) {
-  const size_t before = into.size();
-  into.insert(more.begin(), more.end());
-  grown_ = grown_ || into.size() != before;
+  if (grow(into, more)) grown_ = true;
 }
 
 // Has this changed?
 bool Changes::State::unite(const State& other) {
   bool changed = false;
-  for (const auto& [slot, fields] : other.held) {
-    Fields& mine = held[slot];
-    const size_t before = mine.size();
-    mine.insert(fields.begin(), fields.end());
-    changed = changed || mine.size() != before;
-  }
+  for (const auto& [slot, fields] : other.held)
+    if (grow(held[slot], fields)) changed = true;
   for (auto at = training.begin(); at != training.end();) {
     const auto same = other.training.find(at->first);
     if (same != other.training.end() && same->second == at->second) {

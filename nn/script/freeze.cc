@@ -24,10 +24,6 @@ namespace {
 
 constexpr const char* kFreeze = "torch::jit::freeze";
 
-std::string dotted(const std::string& module, const std::string& own) {
-  return module.empty() ? own : module + "." + own;
-}
-
 // The object that has the attribute of that name: the module, or, with dots, one below it. Null
 // where there is none.
 std::shared_ptr<Object> owner_of(const Module& module, const std::string& path) {
@@ -51,7 +47,7 @@ class AllNames {
     visit_(name, object);
     for (size_t i = 0; i < object.slots.size(); ++i)
       if (const auto child = module_in(object.slots[i]))
-        walk(*child, dotted(name, object.info()->attributes[i].name));
+        walk(*child, full_name(name, object.info()->attributes[i].name));
     inside_.erase(&object);
   }
 
@@ -81,7 +77,7 @@ FrozenNames preserved(const Module& module, const std::vector<std::string>& want
     if (!whole) continue;
     AllNames([&](const std::string& each, const Object& object) {
       for (const auto& attribute : object.info()->attributes)
-        names.attributes.insert(dotted(each, attribute.name));
+        names.attributes.insert(full_name(each, attribute.name));
     }).walk(*whole, name);
   }
   return names;
@@ -123,7 +119,7 @@ Module freeze(const Module& module, const std::optional<std::vector<std::string>
   std::map<const Object*, std::set<size_t>> kept;
   AllNames([&](const std::string& name, const Object& object) {
     for (size_t i = 0; i < object.slots.size(); ++i) {
-      const std::string full = dotted(name, object.info()->attributes[i].name);
+      const std::string full = full_name(name, object.info()->attributes[i].name);
       const bool holds_changed =
           changes.has_of_objects() && object_in(object.slots[i]) && !module_in(object.slots[i]);
       if (changes.has(object.info(), i) || holds_changed) names.attributes.insert(full);

@@ -15,8 +15,9 @@ constexpr const char* kClasses[] = {"__torch__.torch.amp.autocast_mode.autocast"
                                     "__torch__.torch.cpu.amp.autocast_mode.autocast",
                                     "__torch__.torch.cuda.amp.autocast_mode.autocast"};
 
-// Without "___torch_mangle_3.", which PyTorch puts into the names of further classes of one name.
-std::string plain_name(std::string name) {
+}  // namespace
+
+std::string unmangled(std::string name) {
   constexpr const char* kMangle = "___torch_mangle_";
   for (size_t at = name.find(kMangle); at != std::string::npos; at = name.find(kMangle)) {
     const size_t dot = name.find('.', at);
@@ -26,17 +27,18 @@ std::string plain_name(std::string name) {
   return name;
 }
 
-}  // namespace
+bool is_autocast_class(const std::string& name) {
+  const std::string plain = unmangled(name);
+  return std::any_of(std::begin(kClasses), std::end(kClasses),
+                     [&](const char* known) { return plain == known; });
+}
 
 std::unique_ptr<AutocastGuard> autocast_of(const Object& object) {
   const ClassInfo& info = *object.info();
   const int64_t device = info.slot("device"), type = info.slot("fast_dtype"),
                 on = info.slot("_enabled");
   if (device < 0 || type < 0 || on < 0) return nullptr;
-  const std::string name = plain_name(info.name);
-  if (std::none_of(std::begin(kClasses), std::end(kClasses),
-                   [&](const char* known) { return name == known; }))
-    return nullptr;
+  if (!is_autocast_class(info.name)) return nullptr;
   const auto value = [&](int64_t slot) -> const IValue& {
     return object.slots.at(static_cast<size_t>(slot));
   };

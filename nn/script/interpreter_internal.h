@@ -1,6 +1,7 @@
 // The interpreter's state during one call from outside.
 #pragma once
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,11 @@ class Machine {
   const Move* const move_;  // null where the module was not moved
 };
 
+/// A class's name without "___torch_mangle_3.", which PyTorch puts into the names of further
+/// classes of one name.
+std::string unmangled(std::string name);
+/// Is it a class of torch.autocast?
+bool is_autocast_class(const std::string& name);
 /// The region of autocast that `with object:` opens, where the object is one of torch.autocast.
 /// Else null.
 std::unique_ptr<AutocastGuard> autocast_of(const Object& object);

@@ -144,11 +144,11 @@ void Module::register_module(const std::string& name, const Module& module) cons
   setattr(name, module);
 }
 
-namespace {
-
 std::string full_name(const std::string& module, const std::string& own) {
   return module.empty() ? own : module + "." + own;
 }
+
+namespace {
 
 template <class T> std::vector<T> values(const std::vector<Named<T>>& named) {
   std::vector<T> list;

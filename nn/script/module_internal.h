@@ -16,6 +16,9 @@ struct FrozenNames {
 
 namespace ramet::jit {
 
+/// The name of an attribute of a module below another one: "conv.weight".
+std::string full_name(const std::string& module, const std::string& own);
+
 /// For the files of this folder.
 struct ModuleAccess {
   static Module make(const ramet::script::LoadedModule& m) { return Module(m.object, m.texts); }

@@ -5,6 +5,7 @@
 // guard calls __exit__() on every way out.
 #include <algorithm>
 
+#include "nn/script/interpreter_internal.h"
 #include "nn/script/translation/translation_internal.h"
 
 namespace ramet::script {
@@ -15,26 +16,6 @@ using Kind = Type::Kind;
 constexpr const char* kNoGrad = "__torch__.torch.autograd.grad_mode.no_grad";
 constexpr const char* kGradMode = "__torch__.exported.GradMode";
 constexpr const char* kSpan = "__torch__.torch.autograd.profiler.record_function";
-constexpr const char* kAutocasts[] = {"__torch__.torch.amp.autocast_mode.autocast",
-                                      "__torch__.torch.autocast_mode.autocast",
-                                      "__torch__.torch.cpu.amp.autocast_mode.autocast",
-                                      "__torch__.torch.cuda.amp.autocast_mode.autocast"};
-
-// Without "___torch_mangle_3.", which PyTorch puts into the names of further classes of one name.
-std::string unmangled(std::string name) {
-  constexpr const char* kMangle = "___torch_mangle_";
-  for (size_t at = name.find(kMangle); at != std::string::npos; at = name.find(kMangle)) {
-    const size_t dot = name.find('.', at);
-    if (dot == std::string::npos) break;
-    name.erase(at, dot + 1 - at);
-  }
-  return name;
-}
-
-bool is_autocast(const std::string& name) {
-  return std::any_of(std::begin(kAutocasts), std::end(kAutocasts),
-                     [&](const char* known) { return name == known; });
-}
 
 const char* device_kind(const std::string& device) {
   return Device(device).type() == kCUDA ? "ramet::kCUDA" : "ramet::kCPU";
@@ -99,7 +80,7 @@ std::string FunctionWriter::guard_text(size_t i) {
     const std::string text = argument(1, "text");
     return text.empty() ? text : "ramet::RecordScope span(" + text + ")";
   }
-  if (!is_autocast(name)) return "";
+  if (!is_autocast_class(name)) return "";
   const size_t device = parameter_named(function, "device_type");
   const size_t dtype = parameter_named(function, "dtype");
   if (device >= init.count || dtype >= init.count) return "";
@@ -140,7 +121,7 @@ void FunctionWriter::write_with(const Step& step, size_t block, int depth) {
     const TypePtr type = at.result == Instruction::kNone ? nullptr : slots_[at.result].type;
     line(depth, assignment(step.at, method(enter) + "()", type));
     line(depth, "{");
-    if (is_autocast(unmangled(enter.owner->name))) {
+    if (is_autocast_class(enter.owner->name)) {
       const auto member = [&](const char* name) { return path + out_.member_name(*members, name); };
       declare("ramet::AutocastGuard autocast(ramet::Device(" + member("device") +
                   ").type(), python::scalar_type(" + member("fast_dtype") + "), " +

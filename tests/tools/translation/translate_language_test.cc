@@ -1,4 +1,4 @@
-// Translations of what the language has besides tensors: lists and dictionaries that change,
+// Translations of what the language has apart from tensors: lists and dictionaries that change,
 // objects, `with` blocks, hooks, fork(), and modules that have two places.
 #include <set>
 

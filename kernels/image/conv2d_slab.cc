@@ -129,8 +129,7 @@ void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, 
     int64_t tap = 0, c = c0;
     transpose_rows(weight + g * group + j * cig * taps + c0 * taps, cig * taps, width, n * taps,
                    [&](int64_t) {
-                     const TapPlace& p = place[tap];
-                     float* row = to + p.base + j * p.rows + (p.row + c) * width;
+                     float* row = packed(to, place[tap], c, j, cog);
                      if (++tap == taps) tap = 0, ++c;
                      return row;
                    });

@@ -38,7 +38,7 @@ endfunction()
 
 # Kernels by CMake's CUDA language; the options of tools/cuda/library.bzl.
 function(ramet_nvcc target)
-  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-O2;-lineinfo;${ARGN}>")
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;${ARGN}>")
 endfunction()
 
 function(ramet_program target folder name)

@@ -128,6 +128,8 @@ class Workspace:
         return declare
 
     def _glob(self, include, exclude=(), allow_empty=True):
+        if not any("*" in pattern for pattern in include):
+            return [f for f in sorted(include) if (self.root / self.current[-1] / f).is_file()]
         files = self._files_of(self.current[-1])
         excluded = [pattern_of(p) for p in exclude]
         included = [pattern_of(p) for p in include]
@@ -139,8 +141,11 @@ class Workspace:
             folder, found = self.root / package, []
             for path, folders, names in os.walk(folder):
                 here = os.path.relpath(path, folder)
-                folders[:] = [f for f in sorted(folders) if f not in (".git", "__pycache__") and not os.path.isfile(os.path.join(path, f, "BUILD"))
-                              and not f.startswith("bazel-")]  # fmt: skip
+                # Nor those of a build folder of CMake, or what is made: their times change.
+                folders[:] = [
+                    f for f in sorted(folders)
+                    if f != "__pycache__" and not any(os.path.isfile(os.path.join(path, f, name)) for name in ("BUILD", "CMakeCache.txt"))
+                ]  # fmt: skip
                 self.read.append(path)
                 found += [name if here == "." else here + "/" + name for name in names]
             self.files[package] = sorted(found)

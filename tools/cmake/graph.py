@@ -2,9 +2,8 @@
 
 import os
 
-from build_files import Workspace
+from build_files import Workspace, split_label
 
-# Of a library's closure: what only a build of Bazel has, so that CMake makes no test of it.
 HEADERS = (".h", ".inc")
 COMPILED = (".cc", ".cu", ".s")
 
@@ -62,7 +61,7 @@ class Graph:
         target = self.workspace.target(label, package)
         if target:
             return target
-        from_package, name = _split(label, package)
+        from_package, name = split_label(label, package)
         if from_package not in self.outputs:
             self.outputs[from_package] = {
                 out: t for t in self.workspace.package(from_package).values() if t.kind == "genrule" for out in self.get(t, "outs")
@@ -75,7 +74,7 @@ class Graph:
             return [Source(path) for path in self.workspace.files_of_repository(label)]
         maker = self._maker(label, package)
         if maker is None:
-            from_package, name = _split(label, package)
+            from_package, name = split_label(label, package)
             path = _join(from_package, name)
             if not os.path.isfile(os.path.join(self.root, path)):
                 raise LookupError("//%s: %s is neither a target nor a file" % (package, label))
@@ -161,13 +160,6 @@ class Graph:
     def program(self, test):
         """The target that a test runs."""
         return self.workspace.target(test.attributes["program"], test.package) if test.kind == "_program_of_file_impl" else test
-
-
-def _split(label, package):
-    if label.startswith("//"):
-        folder, colon, name = label[2:].partition(":")
-        return folder, name if colon else folder.split("/")[-1]
-    return package, label[1:] if label.startswith(":") else label
 
 
 def _join(package, name):

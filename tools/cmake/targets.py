@@ -29,7 +29,7 @@ TEST_FOLDERS = ("tests", "tests/runtime", "tests/kernels", "tests/autograd", "te
 
 
 def quoted(words):
-    return " ".join('"%s"' % str(w).replace("\\", "\\\\").replace('"', '\\"').replace("$<", "$<") for w in words)
+    return " ".join('"%s"' % str(w).replace("\\", "\\\\").replace('"', '\\"') for w in words)
 
 
 def external(label):

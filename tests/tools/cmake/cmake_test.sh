@@ -81,6 +81,28 @@ check_subdirectory() {
   for program in trains files ranks gpus plain; do grep -qx "[.]* $program" "$work/targets" || die "no target $program"; done
 }
 
+# What vcpkg's port says of versions and components. (Conan's recipe reads the version.)
+check_port() {
+  python3 -B - "$clone" <<'END'
+import json, pathlib, re, sys
+root = pathlib.Path(sys.argv[1])
+port = json.loads((root / "tools/cmake/packaging/vcpkg/ramet/vcpkg.json").read_text())
+text = (root / "runtime/base/version.h").read_text()
+version = ".".join(re.search(r"#define RAMET_VERSION_%s (\d+)" % part, text).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
+assert port["version"] == version, "vcpkg.json: got version %s, expected %s" % (port["version"], version)
+sys.path.insert(0, str(root / "tools/cmake"))
+from graph import Graph
+rows = Graph(str(root)).components()
+for name in port["features"]:
+    assert name in rows, "vcpkg.json: no component " + name
+allowed = {"name", "version", "description", "license", "supports", "dependencies", "features", "homepage"}
+assert set(port) <= allowed, sorted(set(port) - allowed)
+for dependency in port["dependencies"]:
+    name = dependency if isinstance(dependency, str) else dependency["name"]
+    assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", name), name
+END
+}
+
 check_refusals() {
   refused 'RAMET_VARIANTS: got "v5", expected one of' -DRAMET_VARIANTS=v5 -DRAMET_TESTS=OFF
   refused 'RAMET_COMPONENTS: got teleport, expected some of processes, formats' -DRAMET_VARIANTS=all -DRAMET_COMPONENTS=teleport
@@ -103,8 +125,10 @@ check_built() {
 # One digest, by the same kernels, of Bazel's training program and of this one.
 check_bits() {
   built built --target ramet_tools_training_train -j "${RAMET_JOBS:-$(nproc)}"
-  local words=(--model cnn --epochs 1 --limit 512 --devices cpu:0,cpu:1 --digest --data "$work/images") bazels
-  python3 "$clone/tests/tools/small_images.py" "$work/images" >/dev/null
+  local words=(--model cnn --epochs 2 --limit 256 --batch 32 --dropout 0.2 --reduce tree:4 --seed 3 --devices cpu:0,cpu:1 --digest) bazels
+  rm -rf "$work/images"
+  python3 -B "$clone/tests/tools/small_images.py" "$work/images"
+  words+=(--data "$work/images")
   bazels=$(source "$clone/tools/setup.sh" && ramet_build_train "${words[@]}") || die "Bazel did not build it"
   "$bazels" "${words[@]}" --out "$work/bazels" | grep -i digest >"$work/digest_bazel"
   "$work/built/_deps/ramet-build/ramet/bin/tools/training/train" "${words[@]}" --out "$work/cmakes" | grep -i digest >"$work/digest_cmake"
@@ -147,6 +171,7 @@ case ${1:-} in
     check_fetch
     check_subdirectory
     check_refusals
+    check_port
     ;;
   *) die "usage: cmake_test.sh quick|full" ;;
 esac

@@ -362,9 +362,10 @@ def main():
     writer = Writer(graph, given.out, given.werror)
 
     rows = graph.components()
-    unknown = [name for name in given.component if name not in rows]
+    wanted = [r for r in rows if r != "ramet"] if given.component == ["all"] else given.component
+    unknown = [name for name in wanted if name not in rows]
     if unknown:
-        raise SystemExit("RAMET_COMPONENTS: got %s, expected some of %s" % (unknown[0], ", ".join(r for r in rows if r != "ramet")))
+        raise SystemExit("RAMET_COMPONENTS: got %s, expected all or some of %s" % (unknown[0], ", ".join(r for r in rows if r != "ramet")))
     chosen = []
 
     def choose(name):
@@ -373,7 +374,7 @@ def main():
         if name not in chosen:
             chosen.append(name)
 
-    for name in ["ramet"] + given.component:
+    for name in ["ramet"] + wanted:
         choose(name)
     roots = [t for name in chosen for t in graph.component(rows[name])[0]]
     programs = [graph.workspace.target(label) for label in given.program]

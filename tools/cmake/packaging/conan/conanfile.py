@@ -18,6 +18,7 @@ LIBRARIES = (
     ("cairo/1.18.0", "libcairo2-dev", "see"), ("elfutils/0.190", "libdw-dev", "see"), (None, "node-d3-zoom", "see"), (None, "node-d3-array", "see"),
 )  # fmt: skip
 NEEDS = {"script": ("formats",), "c_processes": ("processes", "c"), "c_script": ("script", "formats", "c")}
+UP = os.path.join(*[os.pardir] * 4)  # from here to the tree's root
 
 
 class Ramet(ConanFile):
@@ -30,8 +31,14 @@ class Ramet(ConanFile):
     options = dict({"variants": ["all", "native", "base", "v3", "v4"], "system": [True, False]}, **{c: [True, False] for c in COMPONENTS})
     default_options = dict({"variants": "all", "system": False}, **{c: False for c in COMPONENTS})
 
+    def layout(self):
+        self.folders.root = UP
+        self.folders.source = "."
+        self.folders.build = "build/conan"
+        self.folders.generators = "build/conan/generators"
+
     def _root(self):
-        return os.path.abspath(os.path.join(self.recipe_folder, *[os.pardir] * 4))
+        return os.path.abspath(os.path.join(self.recipe_folder, UP))
 
     def set_version(self):
         text = load(self, os.path.join(self._root(), "runtime/base/version.h"))

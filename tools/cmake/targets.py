@@ -323,7 +323,7 @@ class Writer:
         return ""
 
     def tests(self, folders, externals, gpus, long):
-        left_out, count = {}, 0
+        left_out, count, programs = {}, 0, {}
         for test in self.graph.tests(folders):
             why = self.why_not(test, externals, gpus)
             tags = self.graph.get(test, "tags")
@@ -334,6 +334,7 @@ class Writer:
                 continue
             count += 1
             program = self.program(self.graph.program(test))
+            programs.setdefault(test.package, {})[program] = None
             folder = "bin/" + (test.package + "/" if test.package else "")
             size = self.graph.get(test, "size", "") or "medium"
             environment = self.graph.get(test, "env", {}) or {}
@@ -341,6 +342,9 @@ class Writer:
             link = os.path.relpath("bin/" + of.package + "/" + of.name, os.path.dirname(folder + test.name))
             self.line('ramet_test("%s" %s "%s" "%s" %d "%s" %s)', test.label[2:], program, folder + test.name, link if of is not test else "",
                       TIMEOUTS[size], ";".join([test.package] + tags), quoted("%s=%s" % e for e in environment.items()))  # fmt: skip
+        for package, names in programs.items():
+            self.line("add_custom_target(ramet_%s_all)", package.replace("/", "_"))
+            self.line("add_dependencies(ramet_%s_all %s)", package.replace("/", "_"), " ".join(names))
         with open(self.out / "tests_left_out.txt", "w") as file:
             for why, labels in sorted(left_out.items()):
                 file.write("%s:\n%s\n" % (why, "".join("  %s\n" % label for label in labels)))

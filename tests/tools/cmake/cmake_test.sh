@@ -128,7 +128,7 @@ check_bits() {
   rm -rf "$work/images"
   python3 -B "$clone/tests/tools/small_images.py" "$work/images"
   words+=(--data "$work/images")
-  bazels=$(source "$clone/tools/setup.sh" && ramet_build_train "${words[@]}") || die "Bazel did not build it"
+  bazels=$(RAMET_PROGRAM=cmake_test && source "$clone/tools/setup.sh" && ramet_build_train "${words[@]}") || die "Bazel did not build it"
   "$bazels" "${words[@]}" --out "$work/bazels" | grep -i digest >"$work/digest_bazel"
   "$work/built/_deps/ramet-build/ramet/bin/tools/training/train" "${words[@]}" --out "$work/cmakes" | grep -i digest >"$work/digest_cmake"
   cat "$work/digest_cmake"
@@ -137,8 +137,8 @@ check_bits() {
 
 # ctest, where the tests' data are.
 check_ctest() {
-  built built --target ramet_tests_runtime_tensor_program_1 -j "${RAMET_JOBS:-$(nproc)}"
-  ctest --test-dir "$work/built" -R "^tests/runtime:(print|storage)" --output-on-failure >"$work/ctest.log" 2>&1 || die "$(cat "$work/ctest.log")"
+  built built --target ramet_tests_runtime_all -j "${RAMET_JOBS:-$(nproc)}"
+  ctest --test-dir "$work/built" -R "^tests/runtime:" --output-on-failure >"$work/ctest.log" 2>&1 || die "$(cat "$work/ctest.log")"
   tail -n 3 "$work/ctest.log"
 }
 
@@ -159,12 +159,26 @@ check_installed() {
   ! grep -rIlE "$work|$clone" "$moved" || die "these files name a folder of this machine"
 }
 
+# Its files are those of ./tools/install, but for what the compilers wrote.
+check_tree() {
+  local bazels=$work/bazels_tree
+  (
+    RAMET_PROGRAM=cmake_test
+    source "$clone/tools/setup.sh"
+    ramet_bazel build //tools/sdk:ramet --//tools/bazel:variants="$(ramet_variant)" >"$work/bazel.log" 2>&1
+  ) || die "$(cat "$work/bazel.log")"
+  (cd "$clone" && python3 -B tools/sdk/make_tree.py --prefix "$bazels" --shared --built bazel-bin bazel-bin/tools/sdk/ramet.json)
+  diff -r -x 'libramet.*' "$bazels" "$work/moved" || die "another tree than that of ./tools/install"
+  diff <(ar t "$bazels/lib/libramet.a" | sort) <(ar t "$work/moved/lib/libramet.a" | sort) || die "other objects in libramet.a"
+}
+
 case ${1:-} in
   full)
     check_built
     check_bits
     check_ctest
     check_installed
+    check_tree
     ;;
   quick)
     check_fetch

@@ -1,4 +1,4 @@
-// Ledger: a file from which anybody can check a training run, step by step.
+// Ledger: a file from which each step of a training run can be checked.
 //
 //   Checkpoint parts;                              // all that the run needs to go on
 //   parts.add("net", *net).add("adam", adam).add("loader", *loader);

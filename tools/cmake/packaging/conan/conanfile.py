@@ -10,7 +10,7 @@ from conan import ConanFile
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain
 from conan.tools.files import copy, load
 
-COMPONENTS = ("processes", "formats", "script", "see", "c", "c_processes", "c_script")
+COMPONENTS = ("processes", "formats", "script", "ledger", "see", "c", "c_processes", "c_script")
 # Conan's name, Debian's package, and the component that needs it ("" is the core).
 LIBRARIES = (
     ("eigen/3.4.0", "libeigen3-dev", ""), ("nlohmann_json/3.11.3", "nlohmann-json3-dev", ""), ("xxhash/0.8.2", "libxxhash-dev", ""),

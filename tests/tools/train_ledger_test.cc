@@ -106,9 +106,10 @@ TEST_F(TrainLedger, WhatCannotMatchIsAnError) {
   printed(o);
   Options here = o;
   here.devices = "cpu:0,cpu:1,cpu:2";
-  EXPECT_NE(not_verified(here, 2).find("order of sums: got fixed over 3 devices of 1 processes, "
-                                       "expected fixed over 2 devices of 1 processes, as recorded"),
-            std::string::npos);
+  EXPECT_NE(
+      not_verified(here, 2).find("order of sums: got fixed with --devices for 3 and processes: "
+                                 "1, expected fixed with --devices for 2 and processes: 1"),
+      std::string::npos);
   here = o;
   here.seed = 5;
   here.given = {"seed"};
@@ -117,6 +118,41 @@ TEST_F(TrainLedger, WhatCannotMatchIsAnError) {
   here = o;
   here.resume = true;
   EXPECT_NE(not_verified(here, 2).find("--resume: got it for ./tools/verify"), std::string::npos);
+}
+
+// Whatever is recorded, the run has the same bits: also where channels lie together.
+TEST_F(TrainLedger, RecordingChangesNoBit) {
+  Options o = job("plain");
+  o.ledger.clear();
+  printed(o);
+  const Options recorded = job("recorded");
+  setenv("RAMET_LEDGER_OPERATIONS", "3", 1);
+  printed(recorded);
+  unsetenv("RAMET_LEDGER_OPERATIONS");
+  EXPECT_EQ(digest("recorded"), digest("plain"));
+  const auto operations = ledger::ReadLedger(recorded.ledger).step(3).operations;
+  EXPECT_GT(operations.size(), 60u);  // of four shards
+  EXPECT_NE(verified(recorded, 3).find("step 3 is as recorded"), std::string::npos);
+}
+
+TEST_F(TrainLedger, APathThatCannotBeOneIsRefusedBeforeAnythingIsWritten) {
+  Options o = job("kept");
+  o.model = "mlp";
+  o.epochs = 1;
+  printed(o);
+  const std::string before = read_file(out("summary.json", "kept"));
+  for (const std::string& path : {folder_ + "/none/a", folder_, std::string("/dev/null"),
+                                  out("checkpoint", "kept"), out("metrics.jsonl", "kept")}) {
+    o.ledger = path;
+    EXPECT_NE(refusal(o), "not refused") << path;
+  }
+  o.ledger = job("kept").ledger;
+  o.reduce = "any";
+  EXPECT_NE(refusal(o).find("--ledger: got --reduce any"), std::string::npos);
+  o.ledger.clear();
+  o.ledger_every = 2;
+  EXPECT_NE(refusal(o).find("--ledger-every: got 2 without --ledger"), std::string::npos);
+  EXPECT_EQ(read_file(out("summary.json", "kept")), before);
 }
 
 // A run without one removes that of an earlier run.

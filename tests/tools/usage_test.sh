@@ -141,8 +141,9 @@ wrong "no such option: --bogus" verify "$work/run.ledger" --bogus
 wrong "got two ledgers" verify "$work/run.ledger" "$work/run.ledger"
 wrong "no such ledger: $work/none" verify "$work/none" --step 1
 wrong "$work/net.pt is no ledger" verify "$work/net.pt" --step 1
-wrong "no such program: $work/none; give it after --" verify "$work/other.ledger" --step 1
-wrong "are for ledgers of ./tools/train" verify "$work/other.ledger" --step 1 --devices cpu:0
+wrong "is not of ./tools/train: give its program after --; it was $work/none" verify "$work/other.ledger" --step 1
+wrong "no such program: $work/none" verify "$work/other.ledger" --step 1 -- "$work/none"
+wrong "are for ledgers of ./tools/train" verify "$work/other.ledger" --step 1 --devices cpu:0 -- "$work/program"
 wrong "a program is missing" verify "$work/run.ledger" --step 1 --
 
 # ends PATTERN: the last line.

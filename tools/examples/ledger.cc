@@ -51,7 +51,7 @@ int main() {
   if (torch::ledger::to_verify()) return code;
   std::cout << "50 steps on two devices are in ledger_example.ledger\n" << std::flush;
 
-  // What `./tools/verify ledger_example.ledger --step 42` does, here on four devices.
+  // What `./tools/verify ledger_example.ledger --step 42 -- PROGRAM` does, here on four devices.
   setenv("RAMET_LEDGER_VERIFY", "42:ledger_example.ledger", 1);
   torch::manual_seed(99);  // another process would start anywhere
   const int checked = Job(4).run(50);

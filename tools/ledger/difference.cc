@@ -28,9 +28,10 @@ std::optional<std::string> first_of(const std::string& what, const std::vector<s
 
 // The first one in the order of the file that both steps have under one name and that differs.
 std::string first_operation(const std::vector<Operation>& recorded,
-                            const std::vector<Operation>& here) {
+                            const std::vector<Operation>& here, bool same_processes) {
   if (recorded.empty() || here.empty()) return "";
   for (const Operation& a : recorded) {
+    if (a.shard < 0 && !same_processes) continue;
     const auto b = std::find_if(here.begin(), here.end(), [&](const Operation& o) {
       return o.shard == a.shard && o.number == a.number && o.backward == a.backward &&
              o.name == a.name;
@@ -46,7 +47,7 @@ std::string first_operation(const std::vector<Operation>& recorded,
 }  // namespace
 
 std::optional<std::string> difference(const Header& names, const StepLine& recorded,
-                                      const StepLine& here) {
+                                      const StepLine& here, bool same_processes) {
   std::optional<std::string> found;
   const auto also = [&](std::optional<std::string> next) {
     if (!found) found = std::move(next);
@@ -63,7 +64,7 @@ std::optional<std::string> difference(const Header& names, const StepLine& recor
   }
   also(first_of("parameter", names.parameters, recorded.parameters, here.parameters));
   also(first_of("buffer", names.buffers, recorded.buffers, here.buffers));
-  if (found) *found += first_operation(recorded.operations, here.operations);
+  if (found) *found += first_operation(recorded.operations, here.operations, same_processes);
   return found;
 }
 

@@ -9,9 +9,9 @@ namespace ramet {
 namespace ledger {
 
 /// What differs, in one line: the first quantity in the order of a step. Nothing where all is
-/// equal.
+/// equal. Among different numbers of processes, operations outside of replicas see other rows.
 std::optional<std::string> difference(const Header& names, const StepLine& recorded,
-                                      const StepLine& here);
+                                      const StepLine& here, bool same_processes);
 std::optional<std::string> difference(const Header& names, const CheckpointLine& recorded,
                                       const CheckpointLine& here);
 

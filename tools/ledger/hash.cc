@@ -79,7 +79,9 @@ std::vector<uint64_t> hashes_of(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> on_host;
   std::vector<Piece> pieces;
   for (const Tensor& t : tensors) {
-    on_host.push_back(t.defined() ? t.detach().to(Device(kCPU, 0)).contiguous() : t);
+    // A shallow copy, so that a channels-last tensor keeps its layout, and the next operation its
+    // bits (Note [Internal layout]).
+    on_host.push_back(t.defined() ? t.shallow().to(Device(kCPU, 0)).contiguous() : t);
     if (!t.defined()) continue;
     const auto* data = static_cast<const char*>(on_host.back().const_data_ptr());
     const auto bytes = static_cast<size_t>(t.numel()) * elementSize(t.scalar_type());

@@ -8,6 +8,7 @@
 
 #include "autograd/graph/graph_observer.h"
 #include "nn/serialize/archive.h"
+#include "nn/serialize/safetensors.h"
 #include "runtime/devices/generator.h"
 #include "runtime/devices/mersenne.h"
 #include "tools/ledger/difference.h"
@@ -43,6 +44,7 @@ class Impl {
   // Other ranks compute the same steps, and leave the comparison to rank 0.
   bool hashes() const { return is_on() && options_.writes; }
   bool has_ended() const { return ended_; }
+  const std::string& path() const { return options_.path; }
   const Verdict& verdict() const { return verdict_; }
 
   void watch(const nn::Module& module, const std::string& prefix) {
@@ -51,16 +53,13 @@ class Impl {
       header_.parameters.push_back(prefix + item.key());
       parameters_.push_back(item.value());
     }
-    for (const auto& item : module.named_buffers()) {
-      header_.buffers.push_back(prefix + item.key());
-      buffers_.push_back([&module, key = item.key()] { return module.named_buffers()[key]; });
-    }
+    for (const auto& item : module.named_buffers()) header_.buffers.push_back(prefix + item.key());
+    modules_.push_back(&module);
   }
 
   void watch(const optim::Optimizer& optimizer) {
     RAMET_CHECK(!begun_, "ledger", "watch() was called after begin()");
-    for (const optim::OptimizerParamGroup& group : optimizer.param_groups())
-      for (const Tensor& p : group.params()) states_.emplace_back(&optimizer, p);
+    optimizers_.push_back(&optimizer);
   }
 
   int64_t begin(int64_t done) {
@@ -69,12 +68,15 @@ class Impl {
     step_ = done;
     if (!is_on()) return step_;
     complete_header();
+    if (!verifies()) check_ledger_path(options_.path);
     if (verifies()) {
       begin_verifying();
     } else if (done > 0 && exists(options_.path)) {
       writer_.go_on(options_.path, header_, done);
+      // After a gap steps can be checked from here on.
+      if (!ReadLedger(options_.path).has_step(done)) save_checkpoint();
     } else {
-      remove_ledger(options_.path);  // an earlier run's
+      remove_checkpoints(options_.path);  // an earlier run's
       writer_.begin(options_.path, header_);
       save_checkpoint();
     }
@@ -140,6 +142,9 @@ class Impl {
     std::unordered_map<const TensorImpl*, std::string> names;
     for (size_t i = 0; i < parameters_.size(); ++i)
       names.emplace(parameters_[i].impl(), header_.parameters[i]);
+    for (const optim::Optimizer* optimizer : optimizers_)
+      for (const optim::OptimizerParamGroup& group : optimizer->param_groups())
+        for (const Tensor& p : group.params()) states_.emplace_back(optimizer, p);
     for (size_t i = 0; i < states_.size(); ++i) {
       const auto found = names.find(states_[i].second.impl());
       header_.states.push_back(found == names.end() ? std::to_string(i) : found->second);
@@ -150,6 +155,7 @@ class Impl {
     header_.kernels = kernels_of_cpu();
     header_.command = command_line();
     header_.folder = current_folder();
+    header_.processes = options_.processes;
   }
 
   void begin_verifying() {
@@ -172,7 +178,8 @@ class Impl {
 
   void compare_step() {
     if (line_) {
-      auto found = difference(header_, recorded_->step(step_), *line_);
+      auto found = difference(header_, recorded_->step(step_), *line_,
+                              recorded_->header().processes == header_.processes);
       if (!found && recorded_->has_checkpoint(step_))
         found = difference(header_, recorded_->checkpoint(step_), checkpoint_line());
       if (found) {
@@ -190,7 +197,7 @@ class Impl {
     verdict_.text +=
         ": batch, random state, " +
         count(line_->gradients.size() * parameters_.size(), "gradient") + ", " +
-        count(parameters_.size(), "parameter") + ", " + count(buffers_.size(), "buffer") +
+        count(parameters_.size(), "parameter") + ", " + count(header_.buffers.size(), "buffer") +
         (recorded_->has_checkpoint(step_) ? ", " + count(states_.size(), "state") : std::string());
   }
 
@@ -210,17 +217,22 @@ class Impl {
   static uint64_t hash_of_state(const optim::OptimizerParamState& state) {
     serialize::OutputArchive archive;
     state.serialize(archive);
-    std::string bytes;
-    archive.save_to([&](const void* data, size_t size) {
-      bytes.append(static_cast<const char*>(data), size);
-      return size;
-    });
-    return hash_of(bytes);
+    const serialize::Safetensors content = archive.to_safetensors();
+    std::string text;
+    std::vector<Tensor> tensors;
+    for (const auto& [name, tensor] : content.tensors) {
+      text += name + ",";
+      tensors.push_back(tensor);
+    }
+    for (const auto& [key, value] : content.metadata) text += key + "=" + value + ",";
+    for (const uint64_t hash : hashes_of(tensors)) text += hex(hash);
+    return hash_of(text);
   }
 
   std::vector<Tensor> buffers() const {
     std::vector<Tensor> all;
-    for (const auto& buffer : buffers_) all.push_back(buffer());
+    for (const nn::Module* module : modules_)
+      for (const auto& item : module->named_buffers()) all.push_back(item.value());
     return all;
   }
 
@@ -228,10 +240,12 @@ class Impl {
     return parameters_.empty() ? Device(kCPU, 0) : parameters_[0].device();
   }
 
-  // Weights and batches are drawn on the host, masks where the model is.
+  // Weights and batches are drawn on the host, masks where the model is. A run on CPUs draws from
+  // its leading device alone, whichever that is.
   uint64_t random_state() const {
     std::string text;
-    for (const Device device : {Device(kCPU, 0), leading_device()}) {
+    const Device leading = leading_device();
+    for (const Device device : {leading.is_cpu() ? leading : Device(kCPU, 0), leading}) {
       const GeneratorState state = default_generator(device).get_state();
       text += hex(state.seed) + hex(state.offset);
       if (state.mersenne)
@@ -246,7 +260,8 @@ class Impl {
   int64_t observed_step_ = 0;
 
   std::vector<Tensor> parameters_;
-  std::vector<std::function<Tensor()>> buffers_;
+  std::vector<const nn::Module*> modules_;
+  std::vector<const optim::Optimizer*> optimizers_;
   std::vector<std::pair<const optim::Optimizer*, Tensor>> states_;
   Header header_;
 
@@ -276,13 +291,22 @@ Ledger& Ledger::watch(const optim::Optimizer& optimizer) {
 }
 
 int Ledger::run(int64_t steps, const std::function<void()>& step, int64_t done) {
-  done = begin(done);
-  while (verifies() ? !has_ended() : done < steps) {
-    step();
-    end_step();
-    ++done;
+  if (!verifies()) {
+    for (done = begin(done); done < steps; ++done) {
+      step();
+      end_step();
+    }
+    return 0;
   }
-  if (!verifies()) return 0;
+  try {
+    for (begin(); !has_ended();) {
+      step();
+      end_step();
+    }
+  } catch (const Error& e) {
+    std::fprintf(stderr, "verify: %s\n", e.what());
+    return 2;
+  }
   std::printf("verify: %s\n", verdict().text.c_str());
   return verdict().same ? 0 : 1;
 }
@@ -293,6 +317,7 @@ int64_t Ledger::begin(int64_t done) { return impl_->begin(done); }
 void Ledger::end_step() { impl_->end_step(); }
 void Ledger::save_checkpoint() { impl_->save_checkpoint(); }
 bool Ledger::is_on() const { return impl_->is_on(); }
+const std::string& Ledger::path() const { return impl_->path(); }
 bool Ledger::verifies() const { return impl_->verifies(); }
 bool Ledger::has_ended() const { return impl_->has_ended(); }
 const Verdict& Ledger::verdict() const { return impl_->verdict(); }

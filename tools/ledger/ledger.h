@@ -14,7 +14,7 @@
 //   });
 //
 // For each step the file has hashes of the batch, the random state, each gradient, parameter and
-// buffer. `./tools/verify run.ledger --step 742` starts the program again. run() then loads the
+// buffer. `./tools/verify run.ledger --step 742 -- PROGRAM` starts it again. run() then loads the
 // nearest checkpoint before that step and computes up to it. It prints that the step is as
 // recorded, or the first quantity that differs. So the machine, the number of threads and, under
 // tree(V), the number of devices may be others.
@@ -53,6 +53,8 @@ struct LedgerOptions {
   /// The order in which gradients of replicas are added, with what it depends on: "fixed over 2",
   /// "tree:4". A run that verifies must have the same.
   std::string order = "one replica";
+  /// Processes that train together, each with a part of the batch.
+  int64_t processes = 1;
   /// False on ranks other than 0, which compute the same steps and write nothing.
   bool writes = true;
 };
@@ -66,6 +68,7 @@ struct Verdict {
 };
 
 /// Belongs to one thread, the one that trains. Keeps references: what it watches must outlive it.
+/// A process that verifies has one.
 class RAMET_API Ledger {
  public:
   /// Nothing is read or written before begin() or run(). An Error where RAMET_LEDGER_VERIFY, which
@@ -81,8 +84,8 @@ class RAMET_API Ledger {
   Ledger& watch(const optim::Optimizer& optimizer);
 
   /// Calls `step` until `steps` steps are made, of which `done` were made before (a resumed run).
-  /// Verifying: computes what was asked for instead, and prints the verdict. Returns 0, or 1 where
-  /// a quantity differs.
+  /// Verifying: computes what was asked for instead, and prints the verdict. Returns 0, 1 where a
+  /// quantity differs, or 2 after printing an Error: that step cannot be checked.
   int run(int64_t steps, const std::function<void()>& step, int64_t done = 0);
 
   // In each step:
@@ -103,6 +106,8 @@ class RAMET_API Ledger {
   void save_checkpoint();
   /// Does this process write or verify? The calls above do nothing where it does not.
   bool is_on() const;
+  /// The file; empty where there is none.
+  const std::string& path() const;
   bool verifies() const;
   /// Verifying: is the step reached, or a difference found?
   bool has_ended() const;
@@ -121,12 +126,13 @@ struct ToVerify {
 /// From RAMET_LEDGER_VERIFY ("STEP:PATH"); nothing where it is not set.
 RAMET_API std::optional<ToVerify> to_verify();
 
-/// Removes the file of a ledger, with its checkpoints. Nothing where there is none.
+/// An Error where a ledger cannot be written there: a folder that is missing or may not be written,
+/// or something that is no file.
+RAMET_API void check_ledger_path(const std::string& path);
+/// Removes a ledger with the checkpoints that it names. Nothing where the file is no ledger.
 RAMET_API void remove_ledger(const std::string& path);
 /// The settings that a ledger has. Errors as the file's: not there, changed.
 RAMET_API std::string recorded_settings(const std::string& path);
-/// The file of the nearest checkpoint before `step`, which is there. An Error where there is none.
-RAMET_API std::string nearest_checkpoint(const std::string& path, int64_t step);
 
 }  // namespace ledger
 }  // namespace ramet

@@ -1,6 +1,7 @@
 #include "tools/ledger/ledger_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "nn/serialize/json_internal.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/error.h"
 #include "tools/ledger/difference.h"
@@ -32,7 +34,22 @@ Json texts(const std::vector<uint64_t>& hashes) {
 }
 
 uint64_t hash_from(const Json& j) {
-  return j.is_null() ? 0 : std::strtoull(j.get<std::string>().c_str(), nullptr, 16);
+  if (j.is_null()) return 0;
+  const std::string text = j.get<std::string>();
+  RAMET_CHECK(text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos,
+              "ledger", "got \"", text, "\", expected a hash");
+  return std::strtoull(text.c_str(), nullptr, 16);
+}
+
+// Levels of a line. A file may be made to nest more.
+constexpr int kMaxDepth = 8;
+Json parsed(const std::string& path, const std::string& line) {
+  return serialize::detail::parse_json("ledger", "a line of \"" + path + "\"", line, kMaxDepth);
+}
+
+bool is_file(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
 std::vector<uint64_t> hashes_from(const Json& j) {
@@ -52,6 +69,7 @@ template <class H, class F> void fields(H& header, const F& f) {
   f("states", header.states);
   f("command", header.command);
   f("folder", header.folder);
+  f("processes", header.processes);
 }
 
 // "{...}" without its end becomes a line.
@@ -74,7 +92,10 @@ std::optional<int64_t> number_of(const std::string& line, const char* kind) {
 
 ReadLedger::ReadLedger(std::string path) : path_(std::move(path)) {
   std::ifstream in(path_, std::ios::binary);
-  RAMET_CHECK(in.good(), "ledger", "cannot read \"", path_, "\" (", std::strerror(errno), ")");
+  const int error = errno;
+  RAMET_CHECK(!in.good() || is_file(path_), "ledger", "\"", path_,
+              "\": got something that is no file, expected a ledger");
+  RAMET_CHECK(in.good(), "ledger", "cannot read \"", path_, "\" (", std::strerror(error), ")");
   const std::string all{std::istreambuf_iterator<char>(in), {}};
   uint64_t chain = 0;
   size_t count = 0;
@@ -104,8 +125,10 @@ ReadLedger::ReadLedger(std::string path) : path_(std::move(path)) {
         lines->emplace_back(*number, text);
       }
   }
+  RAMET_CHECK(!first_.empty(), "ledger", "\"", path_,
+              "\": got a first line that is no header, expected a ledger");
   try {
-    const Json j = Json::parse(first_);
+    const Json j = parsed(path_, first_);
     RAMET_CHECK(j.at("format") == kFormat, "ledger", "\"", path_, "\": got a file of the format \"",
                 j.at("format").get<std::string>(), "\", expected \"", kFormat, "\"");
     fields(header_, [&](const char* name, auto& value) { j.at(name).get_to(value); });
@@ -134,7 +157,7 @@ const std::string& ReadLedger::line(const std::vector<Line>& lines, const char* 
 
 StepLine ReadLedger::step(int64_t number) const {
   try {
-    const Json j = Json::parse(line(steps_, "step", number));
+    const Json j = parsed(path_, line(steps_, "step", number));
     StepLine s;
     s.step = number;
     s.batch = hash_from(j.at("batch"));
@@ -154,7 +177,7 @@ StepLine ReadLedger::step(int64_t number) const {
 
 CheckpointLine ReadLedger::checkpoint(int64_t number) const {
   try {
-    const Json j = Json::parse(line(checkpoints_, "checkpoint", number));
+    const Json j = parsed(path_, line(checkpoints_, "checkpoint", number));
     return {number, hashes_from(j.at("parameters")), hashes_from(j.at("buffers")),
             hashes_from(j.at("states"))};
   } catch (const Json::exception& e) {
@@ -165,6 +188,19 @@ CheckpointLine ReadLedger::checkpoint(int64_t number) const {
 bool ReadLedger::has_checkpoint(int64_t number) const {
   return std::any_of(checkpoints_.begin(), checkpoints_.end(),
                      [&](const Line& line) { return line.first == number; });
+}
+
+bool ReadLedger::has_step(int64_t number) const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [&](const Line& line) { return line.first == number; });
+}
+
+bool ReadLedger::is_ledger(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string expected = std::string("{\"format\":\"") + kFormat + "\"";
+  std::string begin(expected.size(), ' ');
+  return is_file(path) && in.read(begin.data(), static_cast<std::streamsize>(begin.size())) &&
+         begin == expected;
 }
 
 std::string ReadLedger::up_to(int64_t step) const {
@@ -191,7 +227,8 @@ void LedgerWriter::begin(const std::string& path, const Header& header) {
   path_ = path;
   Json j = {{"format", kFormat}};
   fields(header, [&](const char* name, const auto& value) { j[name] = value; });
-  write_file_atomically(path, with_chain(j.dump(), &chain_));
+  write_file_atomically(
+      path, with_chain(j.dump(-1, ' ', false, Json::error_handler_t::replace), &chain_));
   open();
 }
 

@@ -24,6 +24,7 @@ struct Header {
   /// How the program was called and in which folder: for ./tools/verify.
   std::vector<std::string> command;
   std::string folder;
+  int64_t processes = 1;
 };
 
 /// An operation of a step with the hashes of its results, or of the gradients that its backward
@@ -55,6 +56,8 @@ class ReadLedger {
  public:
   /// An Error where the file is missing, is no ledger, or has a line that was changed or lost.
   explicit ReadLedger(std::string path);
+  /// Is the file one of these, to judge by its first line?
+  static bool is_ledger(const std::string& path);
 
   const Header& header() const { return header_; }
   const std::string& path() const { return path_; }
@@ -67,6 +70,7 @@ class ReadLedger {
   StepLine step(int64_t number) const;
   CheckpointLine checkpoint(int64_t number) const;
   bool has_checkpoint(int64_t number) const;
+  bool has_step(int64_t number) const;
   /// The file up to the last line of a step or checkpoint <= `step`.
   std::string up_to(int64_t step) const;
 

@@ -1,10 +1,12 @@
 #include "tools/ledger/process.h"
 
-#include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
 
@@ -49,16 +51,28 @@ std::vector<std::string> command_line() {
   return words;
 }
 
+void check_ledger_path(const std::string& path) {
+  struct stat status {};
+  RAMET_CHECK(::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode), "ledger", "\"", path,
+              "\": got something that is no file, expected a file or a new name");
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  RAMET_CHECK(::access(folder.c_str(), W_OK | X_OK) == 0, "ledger", "cannot write into \"", folder,
+              "\" (", std::strerror(errno), ")");
+}
+
 void remove_ledger(const std::string& path) {
-  ::unlink(path.c_str());
-  const std::string folder = path + ".checkpoints";
-  std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
-  while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
-    const std::string name = entry->d_name;
-    if (name.find_first_not_of("0123456789") == std::string::npos)
-      ::unlink((folder + "/" + name).c_str());
-  }
-  ::rmdir(folder.c_str());  // where nothing else is in it
+  remove_checkpoints(path);
+  if (ReadLedger::is_ledger(path)) ::unlink(path.c_str());
+}
+
+void remove_checkpoints(const std::string& ledger) {
+  if (!ReadLedger::is_ledger(ledger)) return;
+  try {
+    for (const int64_t at : ReadLedger(ledger).checkpoints())
+      ::unlink(checkpoint_path(ledger, at).c_str());
+    ::rmdir((ledger + ".checkpoints").c_str());  // where nothing else is in it
+  } catch (const Error&) {}                      // damaged: which files are its own is not known
 }
 
 std::optional<ToVerify> to_verify() {
@@ -77,22 +91,23 @@ std::string recorded_settings(const std::string& path) {
 
 int64_t nearest(const ReadLedger& ledger, int64_t step) {
   ledger.step(step);  // is there
+  // A run that went on without a ledger for a while leaves a gap.
+  const std::vector<int64_t> steps = ledger.steps();
+  auto last = std::find(steps.begin(), steps.end(), step);
+  while (last != steps.begin() && *(last - 1) == *last - 1) --last;
+  const int64_t first = *last;
   int64_t found = -1;
   std::string missing;
   for (const int64_t at : ledger.checkpoints()) {
     if (at >= step) continue;
+    if (at + 1 < first) continue;
     if (exists(checkpoint_path(ledger.path(), at))) found = std::max(found, at);
     else missing = checkpoint_path(ledger.path(), at);
   }
-  RAMET_CHECK(
-      found >= 0, "ledger", "no checkpoint before step ", step, ": ",
-      missing.empty() ? "\"" + ledger.path() + "\" names none" : "\"" + missing + "\" is missing");
+  RAMET_CHECK(found >= 0, "ledger", "no checkpoint before step ", step, ": ",
+              missing.empty() ? "\"" + ledger.path() + "\" names none with all steps after it"
+                              : "\"" + missing + "\" is missing");
   return found;
-}
-
-std::string nearest_checkpoint(const std::string& path, int64_t step) {
-  const ReadLedger ledger(path);
-  return checkpoint_path(path, nearest(ledger, step));
 }
 
 }  // namespace ledger

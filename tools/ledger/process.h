@@ -19,6 +19,8 @@ std::string kernels_of_cpu();
 std::vector<std::string> command_line();
 std::string current_folder();
 
+/// Removes the checkpoints that a ledger names. Nothing where the file is no ledger.
+void remove_checkpoints(const std::string& ledger);
 /// The nearest checkpoint before `step` that has its file. An Error where there is none.
 int64_t nearest(const ReadLedger& ledger, int64_t step);
 

@@ -92,7 +92,7 @@ void remove_stale_results(const std::string& folder) {
   // config.json is the first one: summary.json says which model wrote it.
   const bool own_config = wrote_config(folder);
   for (const char* name : kResults)
-    if (name != kConfig || own_config) ::unlink((folder + "/" + name).c_str());
+    if (name != kLedger && (name != kConfig || own_config)) ::unlink((folder + "/" + name).c_str());
   ledger::remove_ledger(folder + "/" + kLedger);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -47,6 +48,8 @@ Run::Run(Options& o) : options_(o) {
               "--explore: this program is linked without recordings; expected what ./tools/train "
               "builds for --explore (//tools/training:train_explore)");
   if (o.ddp && started_again() && left_by_this_launch(file("checkpoint"))) o.resume = true;
+  RAMET_CHECK(o.ledger_every == 0 || !o.ledger.empty() || o.resume || std::getenv("RAMET_LEDGER"),
+              "train", "--ledger-every: got ", o.ledger_every, " without --ledger");
   const auto asked = ledger::to_verify();
   RAMET_CHECK(!asked || !o.resume, "train", "--resume: got it for ./tools/verify");
   const std::string resumed = o.resume ? file("checkpoint") : "";
@@ -57,6 +60,8 @@ Run::Run(Options& o) : options_(o) {
     archive.read("config", saved);
     o.adopt(saved.toStringRef(), "checkpoint");
     o.check();
+    // A ledger goes on where it was.
+    if (o.ledger.empty() && ::access(file(kLedger).c_str(), F_OK) == 0) o.ledger = file(kLedger);
   } else if (asked) {
     o.adopt(ledger::recorded_settings(asked->path), "ledger");
     o.check();
@@ -103,6 +108,7 @@ Run::Run(Options& o) : options_(o) {
   // All input has been checked: from here on results are written. Before this line a signal ends
   // the program at once, with the folder as it was.
   if (!o.explore.empty() && writes()) check_page(o.explore, o.out);
+  if (writes() && ledger_->is_on()) check_ledger();
   signals_.emplace();
   if (!writes()) return;
   make_folders(o.out);
@@ -119,8 +125,9 @@ void Run::make_ledger() {
   o.settings = config_;
   o.order = parse_order(options_.reduce).is_tree()
                 ? options_.reduce
-                : options_.reduce + " over " + std::to_string(devices_.size()) + " devices of " +
-                      std::to_string(processes_->size()) + " processes";
+                : options_.reduce + " with --devices for " + std::to_string(devices_.size()) +
+                      " and processes: " + std::to_string(processes_->size());
+  o.processes = processes_->size();
   o.writes = processes_->writes();
   ledger_parts_ = checkpoint();
   ledger_.emplace(ledger_parts_, o);
@@ -130,12 +137,26 @@ void Run::make_ledger() {
   random_->go_on_from(random_->loaded);
 }
 
+// Before anything is written.
+void Run::check_ledger() const {
+  RAMET_CHECK(options_.reduce != "any", "train",
+              "--ledger: got --reduce any, expected fixed or "
+              "tree:V, which always have the same bits");
+  const std::string path = ledger_->path();
+  if (path == file(kLedger)) return;  // its folder is made with the results'
+  RAMET_CHECK(
+      path != options_.weights && !is_result(path, options_.out) && path != file("checkpoint"),
+      "train", "--ledger: got \"", path, "\", expected a file that is no other's");
+  ledger::check_ledger_path(path);
+}
+
 // The steps from the ledger's checkpoint to the one that was asked for. Only rank 0 compares.
 int Run::verify() {
   for (std::vector<double> ended = {0};;) {
     model_->train();
     for (auto& batch : *loader_) {
       train_step(batch);
+      if (stop_) return 128 + (interrupted() ? interrupted() : SIGTERM);
       ended = {ledger_->has_ended() ? 1.0 : 0.0};
       processes_->sum(ended);
       if (ended[0] > 0) break;
@@ -373,6 +394,7 @@ int run(Options options) {
       return 0;
     }
     r.emplace(options);
+    if (ledger::to_verify()) return r->train();  // writes nothing
   } catch (const Error& e) { throw Refused{e.what()}; }
   return r->train();
 }

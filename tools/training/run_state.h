@@ -114,6 +114,7 @@ class Run {
   }
   void write_explored();
   void make_ledger();
+  void check_ledger() const;
   int verify();
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);

@@ -82,6 +82,45 @@ TEST_F(LedgerFaults, ACheckpointThatIsMissing) {
   EXPECT_ERROR_TEXT(verify(7), "\" is not what \"" + path() + "\" records: parameter 0.weight");
 }
 
+// Steps that a resumed run made without the ledger.
+TEST_F(LedgerFaults, AGap) {
+  LedgerOptions o = Job::options(path());
+  o.checkpoint_every = 0;
+  const std::string between = folder_ + "/between";
+  {
+    Job without("");
+    without.parts.load(path() + ".checkpoints/10");
+    EXPECT_EQ(without.train(14, {}, without.step), 0);
+    without.parts.save(between);
+    Job job(o, 1);
+    job.parts.load(between);
+    EXPECT_EQ(job.train(16, {}, job.step), 0);
+  }
+  EXPECT_EQ(ReadLedger(path()).steps().back(), 16);
+  EXPECT_EQ(verify(16).checkpoint, 14);
+  EXPECT_TRUE(verify(16).same);
+  shell("rm '" + path() + ".checkpoints/14'");
+  EXPECT_ERROR_TEXT(verify(16),
+                    "no checkpoint before step 16: \"" + path() + ".checkpoints/14\" is missing");
+}
+
+TEST_F(LedgerFaults, OtherFilesStay) {
+  shell("touch '" + path() + ".checkpoints/2024' && ln -s run.ledger '" + folder_ + "/link'");
+  Job job(path());
+  job.ledger.begin();
+  EXPECT_EQ(::access((path() + ".checkpoints/2024").c_str(), F_OK), 0);
+  EXPECT_NE(::access((path() + ".checkpoints/5").c_str(), F_OK), 0);
+  const std::string text = folder_ + "/text";
+  std::ofstream(text) << "mine\n";
+  remove_ledger(text);
+  EXPECT_EQ(contents(text), "mine\n");
+  for (const std::string& bad : {std::string("/dev/null"), folder_, folder_ + "/none/x"}) {
+    EXPECT_ERROR_TEXT(check_ledger_path(bad), "[ledger] ");
+    Job other(bad);
+    EXPECT_ERROR_TEXT(other.ledger.begin(), "[ledger] ");
+  }
+}
+
 TEST_F(LedgerFaults, AStepThatIsNotThere) {
   EXPECT_ERROR_TEXT(verify(13), "got step 13, expected one that it has: those from 1 to 12");
   const Variable asked("RAMET_LEDGER_VERIFY", "0:" + path());

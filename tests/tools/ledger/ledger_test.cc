@@ -121,6 +121,44 @@ TEST_F(LedgerTest, TheFirstOperationIsNamed) {
   EXPECT_NE(text.find(", LinearBackward0"), std::string::npos) << text;
 }
 
+// Processors differ in the sign of a NaN that they make.
+TEST_F(LedgerTest, ANanHasNoSign) {
+  const auto plant = [](Job& job, uint32_t bits) {
+    return [&job, bits](int64_t step) {
+      if (step != 10) return;
+      auto& state = *job.adam.state().at(job.net->parameters()[1].impl());
+      *static_cast<uint32_t*>(static_cast<optim::AdamParamState&>(state).exp_avg().data_ptr()) =
+          bits;
+    };
+  };
+  Faults faults;
+  {
+    Job job(path());
+    faults.after = plant(job, 0x7fc00000);
+    EXPECT_EQ(job.train(12, faults), 0);
+  }
+  const Variable asked("RAMET_LEDGER_VERIFY", "11:" + path());
+  Job job("");
+  EXPECT_EQ(job.train(0), 0);  // from the checkpoint after step 10
+  const Variable before("RAMET_LEDGER_VERIFY", "10:" + path());
+  Job other("");
+  faults.after = plant(other, 0xffc00000);
+  EXPECT_EQ(other.train(0, faults), 0);
+}
+
+TEST_F(LedgerTest, TheExitCodeOfAProgram) {
+  record();
+  const auto code = [&](const std::string& step, const Faults& faults) {
+    const Variable asked("RAMET_LEDGER_VERIFY", step + ":" + path());
+    return Job("").train(0, faults);
+  };
+  EXPECT_EQ(code("7", {}), 0);
+  Faults other;
+  other.before = [](int64_t) { rand({1}); };
+  EXPECT_EQ(code("7", other), 1);
+  EXPECT_EQ(code("13", {}), 2);
+}
+
 TEST_F(LedgerTest, AResumedRunGoesOnWithTheLedger) {
   record();
   const std::string whole = contents(path());

@@ -343,9 +343,9 @@ std::string ModuleWriter::write() {
       << "//   ramet::formats::load_state_dict(*net, ramet::formats::state_dict(\"weights.pt\"));\n"
       << "//   net->forward(...);\n"
       << "#pragma once\n";
-  for (const char* header :
-       {"algorithm", "atomic", "cmath", "cstdint", "exception", "iostream", "limits", "memory",
-        "optional", "sstream", "string", "tuple", "type_traits", "utility", "variant", "vector"})
+  for (const char* header : {"algorithm", "atomic", "cmath", "cstdint", "exception", "functional",
+                             "iostream", "limits", "memory", "optional", "sstream", "string",
+                             "tuple", "type_traits", "utility", "variant", "vector"})
     text << "#include <" << header << ">\n";
   text << "\n#include \"ramet.h\"\n\nnamespace " << space() << " {\n\n"
        << helper_texts(body) << body << "}  // namespace " << space() << "\n";

@@ -1,6 +1,5 @@
 // Calls of operators as C++.
 #include <algorithm>
-#include <array>
 
 #include "nn/script/translation/translation_internal.h"
 
@@ -9,108 +8,6 @@ namespace ramet::script {
 using Kind = Type::Kind;
 
 namespace {
-
-// Functions that lines of autograd/schema have for themselves, and macros.
-constexpr std::string_view kOwn[] = {"IValue",
-                                     "RAMET_CHECK",
-                                     "Sub",
-                                     "as_tensor",
-                                     "attend",
-                                     "begin_span",
-                                     "broadcast",
-                                     "broadcast_sizes",
-                                     "capitalized",
-                                     "cased",
-                                     "character",
-                                     "check",
-                                     "check_divisor",
-                                     "check_metadata",
-                                     "check_range",
-                                     "constructed",
-                                     "convolve_by_name",
-                                     "copy",
-                                     "count",
-                                     "device_of",
-                                     "digits",
-                                     "drop",
-                                     "dtype_of",
-                                     "encoder_layer",
-                                     "end_span",
-                                     "ended",
-                                     "equal_values",
-                                     "extend",
-                                     "factorial",
-                                     "filled_as",
-                                     "find",
-                                     "find_last",
-                                     "first_numbers",
-                                     "float_of_text",
-                                     "format",
-                                     "format_of",
-                                     "found",
-                                     "from_exponent",
-                                     "from_pairs",
-                                     "functional_norm_of_batch",
-                                     "gradients",
-                                     "int_of_text",
-                                     "is_blank",
-                                     "is_digit",
-                                     "is_format",
-                                     "is_letter",
-                                     "is_lower",
-                                     "is_titled",
-                                     "is_upper",
-                                     "item_at",
-                                     "length",
-                                     "likelihood",
-                                     "lines",
-                                     "lists_less",
-                                     "made",
-                                     "mapped",
-                                     "norm_except",
-                                     "norm_of_batch",
-                                     "norm_of_groups",
-                                     "norm_of_layer",
-                                     "number_of",
-                                     "pack",
-                                     "padded",
-                                     "partition",
-                                     "parts",
-                                     "percent_format",
-                                     "permuted",
-                                     "pop_item",
-                                     "popped",
-                                     "power_of_ints",
-                                     "present",
-                                     "quotient_and_rest",
-                                     "raise",
-                                     "range_length",
-                                     "replaced",
-                                     "result",
-                                     "scatter_by",
-                                     "script",
-                                     "set_default",
-                                     "shifted",
-                                     "shown",
-                                     "split_last",
-                                     "stripped",
-                                     "swapped",
-                                     "titled",
-                                     "to_integer",
-                                     "unpack",
-                                     "with_list",
-                                     "wrapped_sum",
-                                     "zero_filled"};
-
-// Words of C++ itself, macros, and the namespace of helpers().
-constexpr std::string_view kPlain[] = {"std",         "true",       "false",  "int64_t", "double",
-                                       "static_cast", "bool",       "const",  "int",     "uint64_t",
-                                       "nullptr",     "RAMET_WARN", "python", "M_PI",    "char",
-                                       "for",         "return",     "auto"};
-
-template <size_t n> bool is_among(const std::string_view (&words)[n], std::string_view w) {
-  return std::find(std::begin(words), std::end(words), w) != std::end(words);
-}
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -164,8 +61,8 @@ class Filler {
       return true;
     }
     if (!member && w[0] > '9') {
-      if (is_among(kOwn, w)) return false;
-      if (!is_among(kPlain, w) && w != "ramet") text_ += "ramet::";
+      if (is_own_word(w)) return false;
+      if (!is_plain_word(w) && w != "ramet") text_ += "ramet::";
     }
     text_.append(w);
     return true;

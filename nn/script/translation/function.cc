@@ -22,6 +22,7 @@ FunctionWriter::FunctionWriter(ModuleWriter& out, ScriptFunction& function, Stru
     : out_(out),
       function_(function),
       self_(self),
+      takes_self_(self && self->adopted.count(&function) == 0),
       words_(out.words),
       listing_(out.listing(function)),
       slots_(listing_.program->slots) {
@@ -65,7 +66,7 @@ std::string FunctionWriter::write(const std::string& name) {
     };
   else words_.tensor_name = nullptr;
   if (!prepare()) return "";
-  const size_t first = self_ ? 1 : 0;
+  const size_t first = takes_self_ ? 1 : 0;
   for (size_t i = first; i < function_.parameters.size(); ++i) {
     Slot& slot = slots_[i];
     if (slot.name.empty()) slot.name = cpp_name(function_.parameters[i].name, taken_);
@@ -84,7 +85,7 @@ std::string FunctionWriter::write(const std::string& name) {
 // What the body does not name has its name in a comment.
 std::string FunctionWriter::heading(const std::string& name, const std::string& body) {
   std::string parameters;
-  for (size_t i = self_ ? 1 : 0; i < function_.parameters.size(); ++i) {
+  for (size_t i = takes_self_ ? 1 : 0; i < function_.parameters.size(); ++i) {
     const FunctionParameter& parameter = function_.parameters[i];
     const std::string type = words_.type(parameter.type);
     if (type.empty())
@@ -108,8 +109,14 @@ Written FunctionWriter::written(Operand operand) const {
   if (operand.is_constant()) {
     made.constant = &listing_.program->constants[operand.index()];
     made.type = listing_.constants[operand.index()];
-    const bool tensor = made.constant->isTensor() && made.constant->toTensor().defined();
-    if (!tensor || !self_ || !self_->object) return made;
+    if (!self_ || !self_->object) return made;
+    if (made.constant->isDevice() && means(made.constant->toDevice(), out_.unit.home)) {
+      made.constant = nullptr;
+      made.type = Type::of(Kind::kDevice);
+      made.text = out_.device_of(*self_);
+      return made;
+    }
+    if (!made.constant->isTensor() || !made.constant->toTensor().defined()) return made;
     // A tensor of the code becomes a buffer.
     const Tensor& t = made.constant->toTensor();
     made.constant = nullptr;

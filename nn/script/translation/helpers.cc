@@ -38,6 +38,31 @@ inline double remainder(double a, double b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 )"},
+      {"number", R"(/// f(a, b) of two numbers: of doubles where one of them is a double.
+template <class F>
+ramet::Scalar number(const ramet::Scalar& a, const ramet::Scalar& b, const F& f) {
+  if (a.isFloatingPoint() || b.isFloatingPoint()) return f(a.toDouble(), b.toDouble());
+  return f(a.toLong(), b.toLong());
+}
+)"},
+      {"Floordiv", R"(/// a // b of numbers.
+struct Floordiv {
+  int64_t operator()(int64_t a, int64_t b) const { return python::floordiv(a, b); }
+  double operator()(double a, double b) const { return std::floor(a / b); }
+};
+)"},
+      {"Remainder", R"(/// a % b of numbers.
+struct Remainder {
+  int64_t operator()(int64_t a, int64_t b) const { return python::remainder(a, b); }
+  double operator()(double a, double b) const { return python::remainder(a, b); }
+};
+)"},
+      {"negative", R"(/// -x of a number.
+inline ramet::Scalar negative(const ramet::Scalar& x) {
+  if (x.isFloatingPoint()) return -x.toDouble();
+  return static_cast<int64_t>(-static_cast<uint64_t>(x.toLong()));
+}
+)"},
       {"round", R"(/// Half to even.
 inline double round(double x) {
   return std::isinf(x) ? x : std::copysign(x - std::remainder(x, 1.0), x);

@@ -219,6 +219,9 @@ template <class T> [[noreturn]] T refuse(const char* op, const char* what) {
   throw ramet::NotImplementedError(std::string("[") + op + "] got a call, expected none: there are no " + what + " here");
 }
 )"},
+      {"impossible", R"(/// In a branch that never runs.
+template <class T> [[noreturn]] T impossible(const char* what) { throw ramet::Error(what); }
+)"},
       {"check_metadata", R"(/// aten::_assert_tensor_metadata
 inline void check_metadata(const ramet::Tensor& t, ramet::OptionalIntArrayRef sizes,
                            ramet::OptionalIntArrayRef strides,

@@ -5,6 +5,33 @@ namespace ramet::script {
 
 using Kind = Type::Kind;
 
+// A cast that no value passes: in a frozen file, `if not isinstance(x, Tensor)` is still there
+// where x is known to be a tensor. C++ needs a value of that type.
+std::optional<std::string> FunctionWriter::impossible_cast(const Written& from,
+                                                           const TypePtr& type) const {
+  const std::string name = words_.type(type);
+  const auto is_plain = [](const TypePtr& one) {
+    switch (one->kind()) {
+      case Kind::kTensor:
+      case Kind::kInt:
+      case Kind::kFloat:
+      case Kind::kBool:
+      case Kind::kString:
+      case Kind::kDevice:
+      case Kind::kList:
+      case Kind::kDict:
+      case Kind::kTuple: return true;
+      default: return false;
+    }
+  };
+  if (from.constant || !from.type || name.empty() || from.type->kind() == type->kind() ||
+      !is_plain(from.type) || !is_plain(type))
+    return std::nullopt;
+  return "python::impossible<" + name + ">(" +
+         cpp_text("unchecked_cast: got a " + from.type->text() + ", expected a " + type->text()) +
+         ")";
+}
+
 std::optional<std::string> FunctionWriter::value_text(size_t i) {
   const Program& p = *listing_.program;
   const Instruction& at = p.instructions[i];
@@ -15,7 +42,10 @@ std::optional<std::string> FunctionWriter::value_text(size_t i) {
     case Code::kFunction:
     case Code::kMethod: return function_text(at, i);
     case Code::kChange: text = change_text(at); break;
-    case Code::kMove: text = words_.value(operand(at, 0), type); break;
+    case Code::kMove:
+      text = words_.value(operand(at, 0), type);
+      if (!text) text = impossible_cast(operand(at, 0), type);
+      break;
     case Code::kItem: {
       const Written from = operand(at, 0);
       if (from.constant || !from.type) break;
@@ -119,8 +149,11 @@ std::optional<std::string> FunctionWriter::function_text(const Instruction& at, 
            out_.method_name(out_.members_of(self.module), const_cast<ScriptFunction&>(*called));
   } else if (at.code == Code::kFunction && !p.functions[at.extra]->owner) {
     called = p.functions[at.extra];
-    // With its namespace: a variable may have the function's name.
-    name = out_.space() + "::" + out_.function_name(const_cast<ScriptFunction&>(*called));
+    auto& function = const_cast<ScriptFunction&>(*called);
+    // With this-> or its namespace: a variable may have the function's name.
+    if (self_ && self_->object && out_.needs_module(function))
+      name = "this->" + out_.adopted_name(*self_, function);
+    else name = out_.space() + "::" + out_.function_name(function);
   } else {
     StructMembers* const members =
         at.code == Code::kFunction ? out_.members_of(p.functions[at.extra]->owner) : nullptr;

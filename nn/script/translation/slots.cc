@@ -12,7 +12,7 @@ void FunctionWriter::find_aliases() {
   const Program& p = *listing_.program;
   for (const Instruction& at : p.instructions)
     if (at.result != Instruction::kNone) ++slots_[at.result].writes;
-  if (self_ && !inside_) {
+  if (takes_self_ && !inside_) {
     Written self;
     self.module = self_->object;
     self.type = self_->info->type;
@@ -74,6 +74,11 @@ std::optional<Written> FunctionWriter::attribute_of_module(const Instruction& at
   const bool assigned = out_.is_assigned(&info, name);
   if (value.isNone() && !assigned) {
     made.constant = &value;
+    return made;
+  }
+  if (value.isDevice() && !assigned && means(value.toDevice(), out_.unit.home)) {
+    made.type = Type::of(Kind::kDevice);
+    made.text = path + out_.device_of(members);
     return made;
   }
   if (const auto child = module_in(value)) made.module = child;

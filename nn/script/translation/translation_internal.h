@@ -21,6 +21,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,7 +70,25 @@ struct Written {
   const IValue* constant = nullptr;  // has no text then
   std::shared_ptr<Object> module;    // of a module
   bool self = false;                 // of an object of a plain class: the method's own
+
+  bool is(Type::Kind kind) const { return type && type->kind() == kind; }
+  /// Is it an IValue in C++?
+  bool is_any() const { return is(Type::Kind::kAny) || is(Type::Kind::kUnion); }
+  /// Of a variable that may hold None: the value in it.
+  Written present() const;
 };
+/// The items of a list of numbers, in braces: "{1, 2}". None of another value.
+std::optional<std::string> numbers_in_braces(const IValue& list);
+
+/// Has a line of autograd/schema the word for itself, so that C++ elsewhere cannot say it?
+bool is_own_word(std::string_view word);
+/// Is it one of C++, or the namespace of helpers()?
+bool is_plain_word(std::string_view word);
+/// What the operators' expressions name in Ramet's namespace: "relu", "linalg::inv", sorted. A
+/// test compiles a `using` of each.
+std::vector<std::string> names_in_expressions();
+/// Words of is_own_word() that no expression has.
+std::vector<std::string> unused_own_words();
 
 /// How one translation writes types, values and calls.
 class Words {
@@ -99,6 +118,7 @@ class Words {
                                            const char* reference) const;
   std::optional<std::string> tensors_argument(const Written& value, bool optional) const;
   std::optional<std::string> any(const Written& value) const;
+  std::optional<std::string> any_of_several(const IValue& constant) const;
   std::optional<std::string> from_any(const Written& value, const TypePtr& type) const;
   friend class Filler;
 };
@@ -132,6 +152,8 @@ struct StructMembers {
   std::vector<std::pair<const ScriptFunction*, std::string>> methods;  // and their C++
   std::map<const ScriptFunction*, std::string> method_names;
   std::set<const ScriptFunction*> called;                 // methods that are written
+  std::set<const ScriptFunction*> adopted;                // of them, functions without self
+  std::string place;                                      // a tensor on the module's device
   std::vector<std::pair<std::string, Tensor>> constants;  // tensors of the code, as buffers
   /// The buffer for a tensor of the code.
   std::string constant_name(const Tensor& t);
@@ -142,6 +164,7 @@ class ModuleWriter;
 /// Writes one function.
 class FunctionWriter {
  public:
+  /// A method of `self`, or a function outside of classes where it is null.
   FunctionWriter(ModuleWriter& out, ScriptFunction& function, StructMembers* self);
   /// Its definition, indented for a module's struct. Empty where problems have been recorded.
   std::string write(const std::string& name);
@@ -176,6 +199,7 @@ class FunctionWriter {
   std::string guard_text(size_t i);
   std::string assignment(size_t i, const std::string& value, const TypePtr& type);
   std::optional<std::string> value_text(size_t i);
+  std::optional<std::string> impossible_cast(const Written& from, const TypePtr& type) const;
   std::optional<std::string> call_text(const Instruction& at, size_t i);
   std::optional<std::string> function_text(const Instruction& at, size_t i);
   std::optional<std::string> fork_text(const Instruction& at, size_t i);
@@ -193,6 +217,7 @@ class FunctionWriter {
   ModuleWriter& out_;
   ScriptFunction& function_;
   StructMembers* self_;
+  bool takes_self_;  // as its first parameter
   Words& words_;
   Listing listing_;
   std::vector<Slot> slots_;
@@ -223,6 +248,12 @@ class ModuleWriter {
   StructMembers* members_of(const ClassInfo* info);
   std::string method_name(StructMembers& members, ScriptFunction& function);
   std::string function_name(ScriptFunction& function);
+  /// Note [Places in translations]
+  bool needs_module(const ScriptFunction& function);
+  /// A function outside of classes as a method.
+  std::string adopted_name(StructMembers& members, ScriptFunction& function);
+  /// The device of a module, as an expression of its methods.
+  std::string device_of(StructMembers& members);
   std::string member_name(StructMembers& members, const std::string& attribute);
   const Listing& listing(ScriptFunction& function);
   /// The namespace of all that is written: the name in lower case.
@@ -252,6 +283,7 @@ class ModuleWriter {
   std::string registrations(StructMembers& members, std::vector<std::string>& declared);
   std::string value_of_attribute(StructMembers& members, size_t i, bool& has_tensor);
   std::string shared_values() const;
+  std::string tensor_path(const Object& object, std::set<const Object*>& seen);
   bool is_mutable(const TypePtr& type) const;
   bool is_assigned(const Object& object) const;
   std::string trouble_of(const IValue& value, const TypePtr& type, const std::string& path,
@@ -272,6 +304,7 @@ class ModuleWriter {
   std::vector<Waiting> waiting_;
   std::map<const ScriptFunction*, std::string> functions_;
   std::map<const ScriptFunction*, Listing> listings_;
+  std::map<const ScriptFunction*, bool> needy_;  // known needs_module()
   std::vector<std::string> function_texts_;
   std::set<std::pair<const ClassInfo*, std::string>> assigned_;  // attributes
   mutable std::map<const ClassInfo*, bool> mutable_;             // known is_mutable()

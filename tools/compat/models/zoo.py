@@ -139,7 +139,7 @@ MODELS: Dict[str, Model] = {
     "MobileNetV3-small": Model(vision("mobilenet_v3_small", dropout=0.0), image(64), rate=1e-4, timed=image(224, 1)),
     "DenseNet-121": Model(vision("densenet121"), image(64), rate=1e-4, timed=image(224, 1)),
     "EfficientNet-B0": Model(vision("efficientnet_b0", dropout=0.0, stochastic_depth_prob=0.0), image(64), rate=1e-4, timed=image(224, 1)),
-    "Inception v3": Model(vision("inception_v3", aux_logits=False, init_weights=False, dropout=0.0), image(80), rate=1e-4, timed=image(299, 1)),
+    "Inception v3": Model(vision("inception_v3", aux_logits=False, init_weights=False, dropout=0.0), image(139), rate=2e-5, timed=image(299, 1)),
     "U-Net": Model(networks.Unet, image(19), rate=1e-4, parallel=True, timed=image(128, 1)),
     "DeepLab v3": Model(segmentation, image(64), rate=1e-4, timed=image(224, 1)),
     "ViT": Model(vit, image(32), parallel=True, timed=image(32, 1)),

@@ -184,7 +184,8 @@ ramet_bazel() {
   shift
   options=(--disk_cache="$(ramet_cache)")
   [[ -z ${RAMET_OUTPUT_BASE:-} ]] || startup+=(--output_base="$RAMET_OUTPUT_BASE")
-  [[ -z ${RAMET_JOBS:-} ]] || options+=(--jobs="$RAMET_JOBS" --local_test_jobs="$RAMET_JOBS")
+  # A query runs nothing.
+  [[ -z ${RAMET_JOBS:-} || $command == query ]] || options+=(--jobs="$RAMET_JOBS" --local_test_jobs="$RAMET_JOBS")
   if [[ ! -t 2 ]]; then options+=(--color=no --curses=no --show_progress_rate_limit=60); fi
   (cd "$RAMET_ROOT" && exec "${RAMET_BAZEL:-bazel}" "${startup[@]}" "$command" "${options[@]}" "$@")
 }

@@ -39,6 +39,15 @@ cmp -s "$work/one/model.safetensors" "$work/four/model.safetensors" || fail "ano
 grep -qxF "[0] step 5 recorded: $work/both/step.html is its page, $work/both/step.ramet.gz for ./tools/explore" "$work/stdout" ||
   fail "it does not say what was recorded"
 
+# A ledger that two processes wrote is checked by one of two devices, and the other way round.
+run ledger 2 --ledger >/dev/null
+RAMET_LEDGER_VERIFY=9:$work/ledger/run.ledger "$train" --devices cpu:0,cpu:1 >"$work/stdout" 2>"$work/stderr" || fail "verify: exit code $?"
+grep -q "^verify: step 9 is as recorded: batch, random state, 12 gradients" "$work/stdout" || fail "one process does not verify"
+RAMET_LEDGER_VERIFY=9:$work/ledger/run.ledger "$launch" --nproc 4 --no-prefix -- "$train" --ddp >"$work/stdout" 2>"$work/stderr" ||
+  fail "verify with 4 processes: exit code $?"
+grep -q "^verify: step 9 is as recorded: batch, random state, 12 gradients" "$work/stdout" || fail "4 processes do not verify"
+[[ $(grep -c verify "$work/stdout") -eq 1 ]] || fail "more than rank 0 says so"
+
 # Nor does it matter that they are processes.
 "$train" "${common[@]}" --devices cpu:0,cpu:1 --out "$work/alone" --explore "$work/page" >"$work/stdout" 2>"$work/stderr" || fail "no processes: exit code $?"
 alone=$(sed -n 's/^digest //p' "$work/stdout")

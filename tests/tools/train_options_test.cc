@@ -217,28 +217,28 @@ TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
   parse({"--batch", "32", "--seed", "5", "--lr", "0.1"}, saved);
   Options plain;
   parse({"--resume"}, plain);
-  plain.adopt(saved.config());
+  plain.adopt(saved.config(), "checkpoint");
   EXPECT_EQ(plain.batch, 32);
   EXPECT_EQ(plain.seed, 5);
   EXPECT_EQ(plain.lr, 0.1);
   Options same;
   parse({"--resume", "--batch", "32", "--devices", "cpu:3"}, same);
-  EXPECT_EQ(error_of([&] { same.adopt(saved.config()); }), "no error");
+  EXPECT_EQ(error_of([&] { same.adopt(saved.config(), "checkpoint"); }), "no error");
   EXPECT_EQ(same.devices, "cpu:3") << "where it runs may change";
   Options other;
   parse({"--resume", "--batch", "64"}, other);
-  EXPECT_EQ(error_of([&] { other.adopt(saved.config()); }),
+  EXPECT_EQ(error_of([&] { other.adopt(saved.config(), "checkpoint"); }),
             "[train] --batch: got 64, expected 32 as in the checkpoint");
-  EXPECT_ERROR_TEXT(other.adopt("{"), "settings are damaged");
+  EXPECT_ERROR_TEXT(other.adopt("{", "checkpoint"), "settings are damaged");
   // Of a checkpoint from before these settings, and without one that all have.
   auto earlier = nlohmann::ordered_json::parse(saved.config());
   for (const char* name : {"autocast", "size", "weights", "length"})
     EXPECT_EQ(earlier.erase(name), 1u) << name;
   Options old;
-  old.adopt(earlier.dump());
+  old.adopt(earlier.dump(), "checkpoint");
   EXPECT_EQ(old.config(), saved.config());
   earlier.erase("lr");
-  EXPECT_ERROR_TEXT(old.adopt(earlier.dump()), "settings are damaged");
+  EXPECT_ERROR_TEXT(old.adopt(earlier.dump(), "checkpoint"), "settings are damaged");
 }
 
 // Without --model, the checkpoint says whether it is of one that has them.
@@ -251,7 +251,7 @@ TEST(TrainOptions, ResumedSettingsOfGpt2) {
     EXPECT_FALSE(parse(arguments, o));
     return error_of([&] {
       o.check();
-      o.adopt(checkpoint.config());
+      o.adopt(checkpoint.config(), "checkpoint");
       o.check();
       EXPECT_EQ(o.config(), checkpoint.config());
     });

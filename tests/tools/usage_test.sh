@@ -54,7 +54,7 @@ run() {
   [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
 }
 
-for script in bench install lab make_docs package quickstart test translate compare_torch mutate setup.sh; do
+for script in bench install lab make_docs package quickstart test translate verify compare_torch mutate setup.sh; do
   for option in --help -h; do
     run 0 $script $option
     grep -q "^ *\(usage: \)\?\./tools/$script" "$work/stdout" || fail "$call does not say how to call ./tools/$script"
@@ -133,6 +133,21 @@ wrong "no such option: --prefix" package deb --prefix x
 wrong "--out: cannot write" package deb --out "$work/none/x.deb"
 wrong "--uninstall takes no option" install --uninstall --shared --prefix "$work"
 
+printf '{"folder":"%s","command":["%s/bin/bazel-out/tools/training/train_gpus","--devices","cuda"]}\n' "$work" "$work" >"$work/run.ledger"
+printf '{"folder":"%s","command":["%s/none"]}\n' "$work" "$work" >"$work/other.ledger"
+wrong "a ledger is missing" verify --step 3
+wrong "step is missing" verify "$work/run.ledger"
+wrong "--step: a value is missing" verify "$work/run.ledger" --step
+wrong "--step: got 0, expected a whole number from 1" verify "$work/run.ledger" --step 0
+wrong "--processes: got 17" verify "$work/run.ledger" --step 1 --processes=17
+wrong "no such option: --bogus" verify "$work/run.ledger" --bogus
+wrong "got two ledgers" verify "$work/run.ledger" "$work/run.ledger"
+wrong "no such ledger: $work/none" verify "$work/none" --step 1
+wrong "$work/net.pt is no ledger" verify "$work/net.pt" --step 1
+wrong "no such program: $work/none; give it after --" verify "$work/other.ledger" --step 1
+wrong "are for ledgers of ./tools/train" verify "$work/other.ledger" --step 1 --devices cpu:0
+wrong "a program is missing" verify "$work/run.ledger" --step 1 --
+
 # ends PATTERN: the last line.
 ends() { tail -n 1 "$work/stderr" | grep -Eqx -e "$1" || fail "$call: expected the last line to be $1"; }
 run 0 bench --threads=2 --only add --json "$work/figures.json"
@@ -163,8 +178,11 @@ ends 'quickstart: FAILED: training ended with exit code 2'
 
 # What no longer fits into the time is left out of --all, and named. The checks of the tree pass here.
 mkdir "$work/checks"
-printf '#!/bin/sh\n' >"$work/checks/python3"
-chmod +x "$work/checks/python3"
+mkdir -p tests/tools/cmake
+for check in "$work/checks/python3" tests/tools/cmake/cmake_test.sh; do
+  [[ -e $check ]] || printf '#!/bin/sh\n' >"$check"
+  chmod +x "$check"
+done
 SLOW=2 PATH=$work/checks:$PATH run 0 test --all --within 1s
 grep -q "^test: LEFT OUT: asan: it needs about [0-9]* s, and 0 s of 1 were left" "$work/stderr" || fail "$call does not name what it left out"
 grep -q "^bazel test .*--build_event_json_file" "$work/called" || fail "$call left the first run out"
@@ -205,6 +223,13 @@ for script in train quickstart; do
   builds train_explore $script --epochs 1 --explore
   builds train_processes_gpus_explore $script --explore=step.html --devices cuda --ddp
 done
+builds train_gpus verify "$work/run.ledger" --step 3
+grep -qx "ran with --devices cuda --threads 0" "$work/stdout" || fail "$call: other arguments"
+builds train verify "$work/run.ledger" --step=3 --devices=cpu:0,cpu:1 --threads 2
+grep -qx "ran with --devices cpu:0,cpu:1 --threads 2" "$work/stdout" || fail "$call: other arguments"
+run 0 verify "$work/run.ledger" --step 3 -- "$work/program" --quick
+grep -qx "ran with --quick" "$work/stdout" || fail "$call: other arguments"
+builds train_processes_gpus_explore train --explore=step.html --devices cuda --ddp
 grep -q "^ran with .*--explore=step.html --devices cuda --ddp\$" "$work/stdout" || fail "$call: other arguments"
 # variant NAME FLAGS: of a machine with a processor with the flags.
 variant() {

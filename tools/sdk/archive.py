@@ -6,6 +6,7 @@ from.
 """
 
 import os
+import re
 import subprocess
 
 MAGIC = b"!<arch>\n"
@@ -59,7 +60,7 @@ def joined(archives):
         library = library[len("lib"):].split(".")[0]
         prefix = folder.replace("/", ".") + "." + ("" if folder.endswith(library) else library + ".")
         for name, body in members(path):
-            name = prefix + name.replace(".pic.o", ".o")
+            name = prefix + re.sub(r"\.(pic|cc|cu|s)\.o$", ".o", name)  # Bazel's, CMake's
             seen[name] = seen.get(name, 0) + 1
             if seen[name] > 1:  # one stem in two folders
                 name = "%s_%d.o" % (name[:-len(".o")], seen[name])

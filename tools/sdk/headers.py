@@ -16,7 +16,7 @@ import check_layers  # noqa: E402
 
 INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', flags=re.M)
 COMPAT = check_layers.COMPAT
-SEE = "tools/see/"
+SEE, LEDGER = "tools/see/", "tools/ledger/"
 # Headers with another name in the installed tree.
 NAMES = {
     "ramet.h": "ramet.h",
@@ -32,7 +32,7 @@ LOWEST = "runtime/base/error.h"  # where the check of the installation stands: e
 def public(root, listed, lower=()):
     """The public ones among the headers that are `listed`, and those of ours that they include, without those in `lower`."""
     todo = [h for h in listed if h.endswith(".h") and not check_layers.is_internal(h)]
-    todo = [h for h in todo if h.startswith(check_layers.PUBLIC + ("ramet.h", SEE + "see.h")) and not h.startswith(check_layers.CUDA)]
+    todo = [h for h in todo if h.startswith(check_layers.PUBLIC + ("ramet.h", SEE + "see.h", LEDGER + "ledger.h")) and not h.startswith(check_layers.CUDA)]
     seen = set(todo)
     while todo:
         for _, name in INCLUDE.findall((root / todo.pop()).read_text()):
@@ -43,7 +43,7 @@ def public(root, listed, lower=()):
 
 
 def installed_name(header):
-    return NAMES.get(header, "ramet/" + (header[len("tools/"):] if header.startswith(SEE) else header))
+    return NAMES.get(header, "ramet/" + (header[len("tools/"):] if header.startswith((SEE, LEDGER)) else header))
 
 
 def rewritten(root, text):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes an installed tree of what Bazel has built (./tools/install and ./tools/package call this).
+"""Makes an installed tree of what Bazel or CMake has built (./tools/install, ./tools/package and `cmake --install` call this).
 
 usage: make_tree.py --prefix DIR [--shared] [--built DIR] COMPONENT.json...
        make_tree.py --prefix DIR --uninstall
 
-COMPONENT.json is what //tools/sdk:<component> writes, `ramet` first; the paths in it lie below --built (default: the working folder).
+COMPONENT.json is what //tools/sdk:<component> or tools/cmake/targets.py writes, `ramet` first; the paths in it lie below --built
+(default: the working folder). "files" names those that do not lie where Bazel puts them.
 An earlier installation below the prefix is replaced: share/ramet/manifest lists the files that are Ramet's.
 """
 
@@ -93,7 +94,8 @@ def add_headers(tree, components, words):
 
 def add_archives(tree, components, built, words):
     for component in components:
-        objects = archive.joined({path: built / path for path in component["archives"]})
+        files = component.get("files", {})
+        objects = archive.joined({path: built / files.get(path, path) for path in component["archives"]})
         if component["name"] == "ramet":
             with tempfile.TemporaryDirectory() as folder:
                 source, made = pathlib.Path(folder, "symbol.c"), pathlib.Path(folder, "symbol.o")
@@ -254,7 +256,8 @@ def uninstall(prefix, but=()):
     return removed
 
 
-def install(prefix, components, built, shared):
+def words_of(components):
+    """What templates name, but for the symbol of the headers, which add_headers() sets."""
     major, minor, patch = version()
     words = {
         "VERSION": ".".join((major, minor, patch)), "MAJOR": major, "MINOR": minor,
@@ -264,6 +267,11 @@ def install(prefix, components, built, shared):
         "CXX11_ABI": "1",
     }  # fmt: skip
     words["SONAME"] = "RAMET_" + words["SOVERSION"]
+    return words
+
+
+def install(prefix, components, built, shared):
+    words = words_of(components)
     prefix.mkdir(parents=True, exist_ok=True)
     # Made in a temporary folder and moved in at the end: nothing is half installed.
     with tempfile.TemporaryDirectory(prefix=".ramet-", dir=prefix) as folder:

@@ -12,6 +12,7 @@
 #include "tools/training/explore.h"
 #include "tools/training/gpt2.h"
 #include "tools/training/jobs.h"
+#include "tools/training/results.h"
 
 namespace ramet::training {
 
@@ -52,18 +53,18 @@ std::string Options::config() const {
   return j.dump();
 }
 
-void Options::adopt(const std::string& config) {
+void Options::adopt(const std::string& config, const char* from) {
   try {
     const Json j = Json::parse(config), usual = Json::parse(Options().config());
     settings(*this, [&](const char* name, auto& value) {
       const bool older = is_newer(name) && !j.contains(name);
       const auto saved = (older ? usual : j).at(name).get<std::decay_t<decltype(value)>>();
       RAMET_CHECK(!was_given(name) || value == saved, "train", "--", name, ": got ",
-                  Json(value).dump(), ", expected ", Json(saved).dump(), " as in the checkpoint");
+                  Json(value).dump(), ", expected ", Json(saved).dump(), " as in the ", from);
       value = saved;
     });
   } catch (const Json::exception& e) {
-    fail("train", "the checkpoint's settings are damaged (", e.what(), ")");
+    fail("train", "the ", from, "'s settings are damaged (", e.what(), ")");
   }
 }
 
@@ -81,6 +82,7 @@ void Options::check() const {
   in_range("seed", seed, 0, INT64_MAX);
   in_range("threads", threads, 0, 1024);
   in_range("timeout", timeout, 1, 86400);
+  in_range("ledger-every", ledger_every, 0, INT32_MAX);
   RAMET_CHECK(dropout >= 0 && dropout < 1, "train", "--dropout: got ", dropout,
               ", expected at least 0 and less than 1");
   RAMET_CHECK(std::isfinite(lr) && lr > 0, "train", "--lr: got ", lr,
@@ -185,6 +187,17 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
              "here, and slower; the result has the same bits")
           ->type_name("FILE")
           ->expected(0, 1);
+  CLI::Option* ledger =
+      app.add_option(
+             "--ledger", o.ledger,
+             "write hashes of each step's batch, random state, gradients, parameters and buffers, "
+             "and a checkpoint after each epoch (default: run.ledger in --out, or RAMET_LEDGER); "
+             "./tools/verify checks any step from it")
+          ->type_name("FILE")
+          ->expected(0, 1);
+  add_number(app, "--ledger-every", o.ledger_every,
+             "steps between further checkpoints of --ledger; 0: none")
+      ->type_name("N");
   add_number(app, "--threads", o.threads, "threads for computation; 0: one for each core")
       ->type_name("N");
   app.add_option("--out", o.out, "folder for the results")->type_name("DIR")->capture_default_str();
@@ -216,6 +229,7 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
     if (option->count() > 0 && !option->get_lnames().empty())
       o.given.push_back(option->get_lnames()[0]);
   if (explore->count() > 0 && o.explore.empty()) o.explore = o.out + "/" + kPage;
+  if (ledger->count() > 0 && o.ledger.empty()) o.ledger = o.out + "/" + kLedger;
   if (o.ddp && !o.was_given("devices")) o.devices = "cpu:0";
   if (const JobDefaults* defaults = defaults_of(o.model)) {
     if (!o.was_given("data")) o.data = defaults->data;

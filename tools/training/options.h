@@ -9,8 +9,10 @@ namespace ramet::training {
 
 struct Options {
   std::string data = "fashion-mnist", model = "cnn", devices = "cpu:0,cpu:1", reduce = "fixed",
-              autocast = "off", size = "tiny", weights, out = "runs/train", make_data, explore;
-  int64_t epochs = 3, batch = 128, limit = 0, length = 0, seed = 1, threads = 0, timeout = 300;
+              autocast = "off", size = "tiny", weights, out = "runs/train", make_data, explore,
+              ledger;
+  int64_t epochs = 3, batch = 128, limit = 0, length = 0, seed = 1, threads = 0, timeout = 300,
+          ledger_every = 0;
   double dropout = 0, lr = 2e-3;
   bool resume = false, digest = false, ddp = false;
   /// Long names of the options that the command line gave.
@@ -20,9 +22,9 @@ struct Options {
   /// The settings that decide about the bits of the result, as one line of JSON: kept in the
   /// checkpoint.
   std::string config() const;
-  /// After --resume: takes over the checkpoint's settings. An Error where one that was given
-  /// differs.
-  void adopt(const std::string& config);
+  /// Takes over the settings of a checkpoint or a ledger, which `from` names. An Error where one
+  /// that was given differs.
+  void adopt(const std::string& config, const char* from);
   /// An Error where a value is out of its range.
   void check() const;
 };

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/error.h"
+#include "tools/ledger/ledger.h"
 #include "tools/training/explore.h"
 
 namespace ramet::training {
@@ -21,10 +22,10 @@ namespace ramet::training {
 namespace {
 
 constexpr const char *kConfig = "config.json",
-                     *kResults[] = {kConfig,        "model.safetensors", "metrics.jsonl",
-                                    "summary.json", "curve.png",         "graph.svg",
-                                    "trace.json",   "pictures.png",      kPage,
-                                    "step.ramet.gz"};
+                     *kResults[] = {
+                         kConfig,     "model.safetensors", "metrics.jsonl", "summary.json",
+                         "curve.png", "graph.svg",         "trace.json",    "pictures.png",
+                         kPage,       "step.ramet.gz",     kLedger};
 
 // Of the models only GPT-2 writes config.json, and its run writes summary.json after that.
 bool wrote_config(const std::string& folder) {
@@ -92,6 +93,7 @@ void remove_stale_results(const std::string& folder) {
   const bool own_config = wrote_config(folder);
   for (const char* name : kResults)
     if (name != kConfig || own_config) ::unlink((folder + "/" + name).c_str());
+  ledger::remove_ledger(folder + "/" + kLedger);
 }
 
 }  // namespace ramet::training

@@ -47,13 +47,18 @@ Run::Run(Options& o) : options_(o) {
               "--explore: this program is linked without recordings; expected what ./tools/train "
               "builds for --explore (//tools/training:train_explore)");
   if (o.ddp && started_again() && left_by_this_launch(file("checkpoint"))) o.resume = true;
+  const auto asked = ledger::to_verify();
+  RAMET_CHECK(!asked || !o.resume, "train", "--resume: got it for ./tools/verify");
   const std::string resumed = o.resume ? file("checkpoint") : "";
   if (o.resume) {
     serialize::InputArchive archive;
     archive.load_from(resumed);
     IValue saved;
     archive.read("config", saved);
-    o.adopt(saved.toStringRef());
+    o.adopt(saved.toStringRef(), "checkpoint");
+    o.check();
+  } else if (asked) {
+    o.adopt(ledger::recorded_settings(asked->path), "ledger");
     o.check();
   }
   // A checkpoint has weights of its own.
@@ -93,17 +98,58 @@ Run::Run(Options& o) : options_(o) {
     random_->go_on_from(random_->loaded);
   }
   launch_ = launch_id();
+  make_ledger();
   first_step_ = step_;
   // All input has been checked: from here on results are written. Before this line a signal ends
   // the program at once, with the folder as it was.
-  if (!o.explore.empty() && processes_->writes()) check_page(o.explore, o.out);
+  if (!o.explore.empty() && writes()) check_page(o.explore, o.out);
   signals_.emplace();
-  if (!processes_->writes()) return;
+  if (!writes()) return;
   make_folders(o.out);
   remove_leftovers(o.out);
   if (!o.resume) save_checkpoint();  // over the old one: there is a whole one at every moment
   if (step_ == 0) remove_stale_results(o.out);
   history_.open(file("metrics.jsonl"), step_);
+  ledger_->begin(step_);
+}
+
+void Run::make_ledger() {
+  ledger::LedgerOptions o{options_.ledger};
+  o.checkpoint_every = options_.ledger_every;
+  o.settings = config_;
+  o.order = parse_order(options_.reduce).is_tree()
+                ? options_.reduce
+                : options_.reduce + " over " + std::to_string(devices_.size()) + " devices of " +
+                      std::to_string(processes_->size()) + " processes";
+  o.writes = processes_->writes();
+  ledger_parts_ = checkpoint();
+  ledger_.emplace(ledger_parts_, o);
+  ledger_->watch(*model_).watch(*optimizer_);
+  if (!ledger_->verifies()) return;
+  ledger_->begin();
+  random_->go_on_from(random_->loaded);
+}
+
+// The steps from the ledger's checkpoint to the one that was asked for. Only rank 0 compares.
+int Run::verify() {
+  for (std::vector<double> ended = {0};;) {
+    model_->train();
+    for (auto& batch : *loader_) {
+      train_step(batch);
+      ended = {ledger_->has_ended() ? 1.0 : 0.0};
+      processes_->sum(ended);
+      if (ended[0] > 0) break;
+    }
+    if (ended[0] > 0) break;
+    ++epoch_;
+    if (processes_->writes()) test();
+    agree_on_random_numbers();
+  }
+  if (!processes_->writes()) return 0;
+  const ledger::Verdict& found = ledger_->verdict();
+  std::printf("verify: %s (from the checkpoint after step %s; devices %s)\n", found.text.c_str(),
+              grouped(found.checkpoint).c_str(), options_.devices.c_str());
+  return found.same ? 0 : 1;
 }
 
 // Checks whole batches, and the rest at the end of an epoch.
@@ -132,7 +178,7 @@ Job::Pass Run::train_pass(int number, const data::Example<>& batch, bool last) {
                                  /*enabled=*/options_.autocast != "off");
     pass = job_->pass(number, *replicas_, *processes_, batch);
   }
-  if (last && step_ == first_step_ && processes_->writes()) {
+  if (last && step_ == first_step_ && writes()) {
     const auto graph =
         autograd::collect_graph({pass.loss}, model_->named_parameters().pairs(), 1000);
     write_file_atomically(file("graph.svg"),
@@ -143,6 +189,7 @@ Job::Pass Run::train_pass(int number, const data::Example<>& batch, bool last) {
     RecordScope backward("backward");
     scaler_->scale(pass.loss).backward();
   }
+  ledger_->gradients();
   RecordScope update("optimizer");
   job_->before_step(number, model_);
   scaler_->step(*optimizer_);
@@ -158,6 +205,7 @@ StepRecord Run::train_step(data::Example<>& batch) {
   r.lr = optimizer_->param_groups()[0].options().get_lr();
   batch.data = batch.data.to(devices_[0]);
   batch.target = batch.target.to(devices_[0], kLong);
+  ledger_->batch({batch.data, batch.target});
   const std::vector<std::string> further = job_->further_passes();
   std::vector<Job::Pass> passes;
   for (size_t i = 0; i <= further.size(); ++i)
@@ -177,6 +225,7 @@ StepRecord Run::train_step(data::Example<>& batch) {
   for (size_t i = 0; i < further.size(); ++i) r.more.push_back({further[i], sums[3 + i]});
   ++step_;
   images_ += batch.data.size(0);
+  ledger_->end_step();
   seconds_ += seconds_since(begun);
   r.seconds = seconds_;
   return r;
@@ -235,12 +284,13 @@ EpochRecord Run::test() {
   NoGradGuard no_grad;
   model_->eval();
   Job::Tested tested = job_->test(model_, devices_[0]);
-  if (const std::string png = job_->pictures(model_, devices_[0]); !png.empty())
+  if (const std::string png = job_->pictures(model_, devices_[0]); !png.empty() && writes())
     write_file_atomically(file("pictures.png"), png);
   return {epoch_, step_, tested.loss, tested.accuracy, seconds_, std::move(tested.more)};
 }
 
 int Run::train() {
+  if (ledger_->verifies()) return verify();
   if (!processes_->writes()) {
     // The same steps; only rank 0 writes and prints their results.
     ProgressBar none;
@@ -287,6 +337,7 @@ int Run::train() {
       agree_on_random_numbers();
       history_.add(last);
       save_checkpoint();
+      ledger_->save_checkpoint();
       write_curve();
       report_epoch(last);
     }

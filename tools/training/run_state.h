@@ -15,6 +15,7 @@
 #include "runtime/devices/devices.h"
 #include "runtime/devices/generator.h"
 #include "runtime/observe/chrome_trace.h"
+#include "tools/ledger/ledger.h"
 #include "tools/training/explore.h"
 #include "tools/training/history.h"
 #include "tools/training/interrupt.h"
@@ -94,8 +95,10 @@ class Run {
         .add("images", images_);
     return c;
   }
+  /// Does this process write results? Verifying writes none.
+  bool writes() const { return processes_->writes() && !ledger_->verifies(); }
   void save_checkpoint() {
-    if (!processes_->writes()) return;
+    if (!writes()) return;
     checkpoint().save(file("checkpoint"));
     saved_at_ = Clock::now();
   }
@@ -110,6 +113,8 @@ class Run {
     return first_step_ + std::min(after, left);
   }
   void write_explored();
+  void make_ledger();
+  int verify();
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);
   Job::Pass train_pass(int number, const data::Example<>& batch, bool last);
@@ -134,6 +139,8 @@ class Run {
   std::unique_ptr<Loader> loader_;
   History history_;
   ChromeTrace trace_;
+  Checkpoint ledger_parts_;
+  std::optional<ledger::Ledger> ledger_;      // off unless asked for
   std::unique_ptr<StepRecording> recording_;  // while one step runs
   int64_t explored_ = 0;                      // the step that was recorded, counted from 1
   std::string config_, launch_;  // launch_id() of the processes that wrote the checkpoint

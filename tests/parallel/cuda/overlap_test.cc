@@ -19,14 +19,33 @@ namespace {
 
 using nn::parallel::DataParallel;
 
+// Its backward calls `act` with the device of the gradient.
+struct Calls : autograd::Function<Calls> {
+  using Act = std::function<void(Device)>;
+  static Tensor forward(autograd::AutogradContext* context, const Tensor& x, const Act* act) {
+    context->saved_data["act"] = reinterpret_cast<int64_t>(act);
+    return x * 2;
+  }
+  static autograd::tensor_list backward(autograd::AutogradContext* context,
+                                        autograd::tensor_list g) {
+    (*reinterpret_cast<const Act*>(context->saved_data["act"].toInt()))(g[0].device());
+    return {g[0] * 2, {}};
+  }
+};
+
 struct PairImpl : nn::Cloneable<PairImpl> {
   PairImpl() { PairImpl::reset(); }
   void reset() override {
     first = register_module("first", nn::Linear(4, 3));
     last = register_module("last", nn::Linear(3, 2));
   }
-  Tensor forward(const Tensor& x) { return last(first(x)); }
+  Tensor forward(const Tensor& x) {
+    if (!at_start) return last(first(x));
+    return Calls::apply(last(first(Calls::apply(x, at_end))), at_start);
+  }
   nn::Linear first{nullptr}, last{nullptr};
+  // Called before and after the backward of each replica's layers.
+  static inline const Calls::Act *at_start = nullptr, *at_end = nullptr;
 };
 RAMET_MODULE(Pair);
 
@@ -150,61 +169,55 @@ TEST(Overlap, ABackwardInsideAReduceHook) {
   });
 }
 
-struct Calls : autograd::Function<Calls> {
-  static Tensor forward(autograd::AutogradContext*, const Tensor& x, std::function<void()>* f) {
-    call = f;
-    return x * 2;
-  }
-  static autograd::tensor_list backward(autograd::AutogradContext*, autograd::tensor_list g) {
-    (*call)();
-    return {g[0] * 2, {}};
-  }
-  static inline std::function<void()>* call = nullptr;
-};
-
 // And inside a Function that runs its backward after those of all layers.
 TEST(Overlap, ABackwardInsideAFunction) {
   expect_as_on_cpu([](Trial& run) {
     const Tensor more = (run.m->last->weight * 2).sum();
-    std::function<void()> act = [&] { more.backward(); };
+    const Calls::Act act = [&](Device) { more.backward(); };
     const Tensor x = run.x.detach().set_requires_grad(true);
     run.dp(Calls::apply(x, &act)).sum().backward();
   });
 }
 
+bool comes(const std::function<bool()>& condition) {
+  for (int i = 0; i < 20'000 && !condition(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return condition();
+}
+
 // It adds to a leaf while the leaf's sum is running, before the backward that queued the sum has
-// ended.
+// ended. The second replica's thread waits for the first one's last gradient. So it is the later
+// thread and launches all sums, which the first one adds to the leaves meanwhile.
 TEST(Overlap, AnotherThreadsBackwardComesToTheLeaf) {
   expect_as_on_cpu([](Trial& run) {
-    const Tensor bias = run.m->last->bias, loss = run.dp(run.x).sum(), more = (bias * 2).sum();
+    std::atomic<bool> first_ended = false, waited = true, came = false;
+    const Calls::Act start = [&](Device device) {
+      if (device.index() == 1 && !comes([&] { return first_ended.load(); })) waited = false;
+    };
+    const Calls::Act end = [&](Device device) {
+      if (device.index() == 0) first_ended = true;
+    };
+    PairImpl::at_start = &start, PairImpl::at_end = &end;
+    const Tensor bias = run.m->last->bias, more = (bias * 2).sum(),
+                 loss = run.dp(run.x.detach().set_requires_grad(true)).sum();
+    PairImpl::at_start = PairImpl::at_end = nullptr;
     autograd::AccumulateGrad& leaf = *autograd::grad_accumulator(bias.impl());
-    const auto there = [&leaf] {
+    const auto leaf_has_its_sum = [&leaf] {
       const std::lock_guard lock(leaf.mutex);
       return leaf.grad.defined();
     };
-    std::atomic<std::thread::id> first;  // the first replica's, which brings the leaves their sums
     std::atomic<int> sums = 0;
-    std::atomic<bool> came = false;
     Observer o;
     o.kernel_begin = [&](const KernelCall& call) {
-      if (came) return;
-      if (std::string(call.name) != "nary_sum") {
-        if (call.stream.device.index() == 0) first = std::this_thread::get_id();
-        // So the second replica's thread is the later one and brings all sums.
-        else std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        return;
-      }
-      if (first.load() == std::this_thread::get_id() || ++sums < 3)
-        return;  // after the last layer's
-      for (int i = 0; i < 2000 && !there(); ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (std::string(call.name) != "nary_sum" || ++sums != 3) return;  // after the last layer's
       came = true;
+      if (!comes(leaf_has_its_sum)) waited = false;
       std::thread([&] { more.backward(); }).join();
     };
     const uint64_t number = add_observer(o);
     loss.backward();
     remove_observer(number);
-    EXPECT_TRUE(came);
+    EXPECT_TRUE(came && waited);
   });
 }
 

@@ -189,6 +189,19 @@ check_see() {
     -DCMAKE_PREFIX_PATH="$prefix" -DRAMET_COMPONENTS_WANTED=see -DRamet_DW_LIBRARY=
 }
 
+# The library ledger, from its archive and from libramet.so.
+check_ledger() {
+  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  local object=$work/ledger.o program
+  g++ -std=c++17 -c $(pkg-config --cflags ramet-ledger) "$prefix/share/ramet/examples/ledger.cc" -o "$object"
+  linked "$object" "$work/ledger_archive" ramet-ledger
+  linked "$object" "$work/ledger_shared" ramet-shared
+  for program in "$work/ledger_archive" "$work/ledger_shared"; do
+    (cd "$work" && "$program") >"$program.log" || die "$(cat "$program.log")"
+    has "verify: step 42 is as recorded" "$program.log"
+  done
+}
+
 # Projects in C alone and in Fortran alone. Also the flags of pkg-config, where the linker drops libraries that nothing before them
 # needs.
 check_languages() {
@@ -509,7 +522,7 @@ long_beside() {
 # -------------------------------------------------------------------------------------------------
 
 started=$SECONDS
-make_tree --prefix "$work/made" --shared $(lists ramet processes formats script see c c_processes cuda) >/dev/null
+make_tree --prefix "$work/made" --shared $(lists ramet processes formats script ledger see c c_processes cuda) >/dev/null
 mv "$work/made" "$prefix"
 echo "time: $((SECONDS - started)) s for the tree; $(cd "$prefix/lib" && stat -L -c '%n %s bytes' libramet.a libramet.so | paste -sd,)"
 

@@ -14,7 +14,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # Where this folder stands; a copy of it elsewhere finds Ramet by CMAKE_PREFIX_PATH.
-find_package(Ramet CONFIG REQUIRED OPTIONAL_COMPONENTS processes formats script see c c_processes c_script cuda HINTS "${CMAKE_CURRENT_LIST_DIR}/../../..")
+find_package(Ramet CONFIG REQUIRED OPTIONAL_COMPONENTS processes formats script ledger see c c_processes c_script cuda HINTS "${CMAKE_CURRENT_LIST_DIR}/../../..")
 
 find_package(Eigen3 QUIET CONFIG)
 
@@ -52,6 +52,9 @@ foreach(program IN LISTS programs)
   endif()
   if(name STREQUAL "script" OR name STREQUAL "exported")
     list(APPEND libraries Ramet::script)
+  endif()
+  if(name STREQUAL "ledger")
+    list(APPEND libraries Ramet::ledger)
   endif()
   if(name STREQUAL "recorded_step" OR name STREQUAL "pictures")
     list(APPEND libraries Ramet::see)

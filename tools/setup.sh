@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shared by every script here: finds the repository, installs missing packages, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|see|train|openblas|mpi|beside|docs|page]...
+#   ./tools/setup.sh [build|test|arm64|see|train|openblas|mpi|beside|docs|page]...
 #                                                  installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
@@ -51,6 +51,8 @@ ramet_packages() {
       echo googletest librapidcheck-dev libboost-math-dev $(ramet_packages see) dataset-fashion-mnist binutils cmake make pkg-config gfortran
       if ! ramet_has_clang; then ramet_clang_package; fi
       ;;
+    # A cross compiler, an emulator of the processor, and libraries for it.
+    arm64) echo g++-aarch64-linux-gnu qemu-user zlib1g-dev:arm64 libzip-dev:arm64 librapidcheck-dev:arm64 ;;
     see) echo libcairo2-dev libdw-dev ;; # of tools/see
     train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
@@ -58,7 +60,7 @@ ramet_packages() {
     docs) echo doxygen g++ python3 python3-markdown python3-pygments katex nodejs ;; # the last four: the tutorial
     page) echo chromium chromium-driver python3-selenium ;; # tests of pages, which are skipped without
     beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
-    *) ramet_die "no such group of packages: $1 (there are build, test, see, train, openblas, mpi, beside, docs and page)" ;;
+    *) ramet_die "no such group of packages: $1 (there are build, test, arm64, see, train, openblas, mpi, beside, docs and page)" ;;
   esac
 }
 
@@ -82,11 +84,16 @@ ramet_clang_package() {
 }
 
 ramet_missing() {
-  local group packages=() installed
+  local group package packages=() installed machine
   for group in "$@"; do packages+=($(ramet_packages "$group")); done
-  installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+  installed=$(dpkg-query -W -f='${Package}:${Architecture} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+  machine=$(dpkg --print-architecture)
   for package in "${packages[@]}"; do
-    grep -qx "$package installed" <<<"$installed" || echo "$package"
+    if [[ $package == *:* ]]; then
+      grep -qxF "$package installed" <<<"$installed" || echo "$package"
+    else
+      grep -qxF -e "$package:$machine installed" -e "$package:all installed" <<<"$installed" || echo "$package"
+    fi
   done | sort -u
 }
 
@@ -112,6 +119,10 @@ ramet_need() {
   fi
   ramet_say "installing: $missing"
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
+  # Packages for another processor: apt knows them once the architecture is named.
+  if [[ $missing == *:arm64* ]] && ! dpkg --print-foreign-architectures | grep -qx arm64; then
+    "${as_root[@]}" dpkg --add-architecture arm64
+  fi
   local log
   log=$(mktemp)
   "${apt[@]}" update >&2 || ramet_say "apt-get update failed; trying with the lists that are there"
@@ -275,7 +286,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   for argument in "$@"; do
     case $argument in
-      build | test | see | train | openblas | mpi | beside | docs | page) ;;
+      build | test | arm64 | see | train | openblas | mpi | beside | docs | page) ;;
       -h | --help)
         ramet_usage
         exit 0

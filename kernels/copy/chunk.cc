@@ -1,6 +1,7 @@
 #include "kernels/copy/chunk.h"
 
 #include "kernels/copy/cast.h"
+#include "kernels/simd/independent.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 template <class S, class C> void load_as(const void* p, int64_t stride, int64_t n, C* out) {
   const S* x = static_cast<const S*>(p);
   if (stride == 1) {
-#pragma GCC ivdep
+    RAMET_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] = Cast<C, S>::load(x[i]);
   } else if (stride == 0) {
     const C value = n > 0 ? Cast<C, S>::load(*x) : C{};
@@ -26,7 +27,7 @@ template <class S, class C> void load_as(const void* p, int64_t stride, int64_t 
 template <class S, class C> void store_as(void* p, int64_t stride, int64_t n, const C* in) {
   S* x = static_cast<S*>(p);
   if (stride == 1) {
-#pragma GCC ivdep
+    RAMET_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) x[i] = Cast<C, S>::store(in[i]);
   } else {
     for (int64_t i = 0; i < n; ++i) {

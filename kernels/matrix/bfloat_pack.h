@@ -44,12 +44,12 @@ RAMET_INLINE vf load_some_pairs(const uint16_t* p, int64_t n) {
   return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, p));
 }
 #else
-[[gnu::noinline]] static Words widen_some_halves(const uint16_t* p, int64_t n) {
+[[gnu::noinline, maybe_unused]] static Words widen_some_halves(const uint16_t* p, int64_t n) {
   uint16_t h[VL] = {};
   for (int64_t i = 0; i < n; ++i) h[i] = p[i];
   return widen_halves(h);
 }
-[[gnu::noinline]] static vf load_some_pairs(const uint16_t* p, int64_t n) {
+[[gnu::noinline, maybe_unused]] static vf load_some_pairs(const uint16_t* p, int64_t n) {
   uint16_t h[2 * VL] = {};
   for (int64_t i = 0; i < n; ++i) h[i] = p[i];
   vf v;

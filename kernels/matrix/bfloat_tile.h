@@ -97,17 +97,26 @@ inline constexpr const BfloatMicro* bfloat_micro_table[2][2] = {
     {bfloat_micro_of<Step, false, 1>.data(), bfloat_micro_of<Step, false, 2>.data()},
     {bfloat_micro_of<Step, true, 1>.data(), bfloat_micro_of<Step, true, 2>.data()}};
 
-#if !defined(__FMA__)
+// Where the tile's own multiply-add and flushing are not those of VDPBF16PS in each case, tiles
+// with such cases are computed again.
+constexpr bool kExactTiles = !RAMET_FUSED_MULTIPLY || FlushingMode::kFlushesEarly;
+
 // a * b + c with one rounding. The product, of 16 bits, is exact in double. So is the sum, unless
-// one operand is less than 2^-28 of the other; then both roundings give the other one.
+// one operand is less than 2^-28 of the other; then both roundings give the other one. A result
+// that is subnormal after its rounding is zero. From half way between the largest of them and the
+// smallest normal number on, it rounds to the latter.
 RAMET_INLINE float fused(float a, float b, float c) {
-  return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) +
-                            static_cast<double>(c));
+  const double sum = static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c),
+               size = __builtin_fabs(sum);
+  if (size < 0x1p-126 && size > 0)
+    return __builtin_copysignf(size < 0x1.ffffffp-127 ? 0.0f : 0x1p-126f, static_cast<float>(sum));
+  return static_cast<float>(sum);
 }
 
 // A tile of `rows` rows, element by element, from the sums in `before`.
-[[gnu::noinline]] static void bfloat_exact_tile(const BfloatTile& t, int64_t rows, int64_t columns,
-                                                const float* before) {
+[[gnu::noinline, maybe_unused]] static void bfloat_exact_tile(const BfloatTile& t, int64_t rows,
+                                                              int64_t columns,
+                                                              const float* before) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) {
       float sum = before[i * kNR + j];
@@ -117,27 +126,27 @@ RAMET_INLINE float fused(float a, float b, float c) {
       t.c[i * t.cs + j] = sum;
     }
 }
-#endif
 
 /// The tile of `rows` <= kMR rows and `nr` <= kNR columns.
 template <class Step> RAMET_INLINE void bfloat_tile(const BfloatTile& t, int64_t rows, int64_t nr) {
   const BfloatMicro fn = bfloat_micro_table<Step>[t.as == 0][nr > VL][rows - 1];
   if (Step::kPairs) return fn(t);
-#if defined(__FMA__)
-  const FlushingMode mode;
-  fn(t);
-#else
-  // A product of two bfloat16 numbers is exact in float, so a multiplication and an addition are
-  // one rounding. The exceptions are products out of float's range: then the tile is computed
-  // again.
-  float before[kMR * kNR] = {};
-  const int64_t columns = nr > VL ? kNR : VL;
-  for (int64_t i = 0; i < rows && !t.first; ++i)
-    __builtin_memcpy(before + i * kNR, t.c + i * t.cs, static_cast<size_t>(columns) * 4);
-  const FlushingMode mode;
-  fn(t);
-  if (mode.left_range()) bfloat_exact_tile(t, rows, columns, before);
-#endif
+  if constexpr (!kExactTiles) {
+    const FlushingMode mode;
+    fn(t);
+  } else {
+    // A product of two bfloat16 numbers is exact in float, so a multiplication and an addition are
+    // one rounding. The exceptions are products out of float's range, and where the processor
+    // flushes early, small sums: then the tile is computed again.
+    float before[kMR * kNR] = {};
+    const int64_t columns = nr > VL ? kNR : VL;
+    for (int64_t i = 0; i < rows && !t.first; ++i)
+      __builtin_memcpy(before + i * kNR, t.c + i * t.cs, static_cast<size_t>(columns) * 4);
+    const FlushingMode mode;
+    fn(t);
+    if (RAMET_FUSED_MULTIPLY ? mode.underflowed() : mode.left_range())
+      bfloat_exact_tile(t, rows, columns, before);
+  }
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

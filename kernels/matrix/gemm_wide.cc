@@ -12,6 +12,8 @@ namespace {
 constexpr int kBytes = 64, kRows = 8;
 #elif defined(__AVX2__)
 constexpr int kBytes = 32, kRows = 4;
+#elif defined(__aarch64__)
+constexpr int kBytes = 16, kRows = 8;
 #else
 constexpr int kBytes = 16, kRows = 4;
 #endif

@@ -233,7 +233,7 @@ void unscale(const UnscaleArgs& a) {
       finite &= x[j] - x[j] == 0;
       x[j] *= factor;
     }
-    const float one = 1;
+    float one = 1;
     if (!finite) __atomic_store(a.found, &one, __ATOMIC_RELAXED);  // several threads may
   });
 }

@@ -1,6 +1,7 @@
 #include "kernels/pointwise/nary_sum.h"
 
 #include "kernels/copy/chunk.h"
+#include "kernels/simd/independent.h"
 #include "kernels/simd/smath.h"
 #include "runtime/base/thread_pool.h"
 
@@ -38,12 +39,11 @@ void sum_registers(const float* const* leaves, float* out, int64_t begin, int64_
   if (streams) {  // ordinary stores would first read every output line
     for (; i + 16 <= end; i += 16) {
 #pragma GCC unroll 16
-      for (int j = 0; j < N; ++j)
-        _mm_prefetch(reinterpret_cast<const char*>(in[j] + i + 64), _MM_HINT_T0);
+      for (int j = 0; j < N; ++j) __builtin_prefetch(in[j] + i + 64);
 #pragma GCC unroll 4
       for (int k = 0; k < 16; k += VL) stream(out + i + k, whole(i + k));
     }
-    _mm_sfence();
+    stream_fence();
   }
   for (; i + VL <= end; i += VL) store(out + i, whole(i));
   if (i < end) {
@@ -86,7 +86,7 @@ template <class T> struct Parts {
 };
 template <class T> RAMET_INLINE const T* add_parts(const T* a, const T* b, T* to, int64_t n) {
   if (!a || !b) return a ? a : b;
-#pragma GCC ivdep
+  RAMET_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) to[i] = add_one(a[i], b[i]);
   return to;
 }

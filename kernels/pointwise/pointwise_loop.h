@@ -7,6 +7,7 @@
 #include "kernels/copy/chunk.h"
 #include "kernels/pointwise/formula.h"
 #include "kernels/pointwise/pointwise.h"
+#include "kernels/simd/independent.h"
 #include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -73,7 +74,7 @@ template <class Row, class V> void scalar_loop(const PointwiseArgs& r, unsigned)
   using Out = typename std::conditional<Row::kResult == PointwiseResult::kTruth, uint8_t, V>::type;
   Out* out = static_cast<Out*>(r.out);
   const int64_t n = r.n;
-#pragma GCC ivdep
+  RAMET_INDEPENDENT
   for (int64_t i = 0; i < n; ++i)
     out[i] = static_cast<Out>(formula<Row, V>(in[0][i], kOperands > 1 ? in[1][i] : V{},
                                               kOperands > 2 ? in[2][i] : V{}, s, t));

@@ -2,6 +2,7 @@
 
 #include "kernels/copy/chunk.h"
 #include "kernels/random/philox.h"
+#include "kernels/simd/independent.h"
 #include "runtime/base/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -179,9 +180,9 @@ template <class C> void dropout_as(const DropoutArgs& a) {
         uint8_t* mask = static_cast<uint8_t*>(a.mask) + i;
         const C* x = chunk_in(at(a.x, a.dtype, i), a.dtype, 1, count, in);
         C* y = chunk_out(at(a.y, a.dtype, i), a.dtype, 1, out);
-#pragma GCC ivdep
+        RAMET_INDEPENDENT
         for (int64_t j = 0; j < count; ++j) mask[j] = v[j] < limit;
-#pragma GCC ivdep
+        RAMET_INDEPENDENT
         for (int64_t j = 0; j < count; ++j) y[j] = x[j] * (v[j] < limit ? scale : C(0));
         chunk_done(at(a.y, a.dtype, i), a.dtype, 1, count, out);
       });

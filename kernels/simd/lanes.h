@@ -38,7 +38,6 @@ RAMET_INLINE void lstream(float* p, const Lanes<float>& a) {
   for (int e = 0; e < Lanes<float>::kParts; ++e) stream(p + e * VL, a.v[e]);
 }
 RAMET_INLINE void lstream(double* p, const Lanes<double>& a) { lstore(p, a); }
-RAMET_INLINE void stream_fence() { __builtin_ia32_sfence(); }
 
 template <class T> RAMET_INLINE Lanes<T> lset(T x) {
   Lanes<T> r;

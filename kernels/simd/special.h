@@ -8,7 +8,7 @@
 //                     for n up to 4; 40 for n up to 10
 //   vldexp            exact where the exponent is whole (rounded once where denormal); else 2
 #pragma once
-#include "kernels/simd/gamma.h"
+#include "kernels/simd/library.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 
@@ -99,11 +99,11 @@ template <class V> RAMET_INLINE V vsinc_derivative(V n, V x) {
 template <class V> RAMET_INLINE V vldexp(V a, V b) {
   return in_double(
       [](double v, double w) {
-        if (w - w != 0) return v * RAMET_LIBM(exp2)(w);
+        if (w - w != 0) return v * exp2_of(w);
         // v first moves away from the nearer end of the range. So the rest of the exponent does not
         // make it an infinity, and loses no bits as a denormal.
         const double whole = vfloor(w), away = vabs(v) < 1 ? 64 : -64;
-        return RAMET_LIBM(ldexp)(v * (away > 0 ? 0x1p64 : 0x1p-64) * RAMET_LIBM(exp2)(w - whole),
+        return RAMET_LIBM(ldexp)(v * (away > 0 ? 0x1p64 : 0x1p-64) * exp2_of(w - whole),
                                  static_cast<int>(min(max(whole, -5000.0), 5000.0) - away));
       },
       a, b);

@@ -12,7 +12,7 @@ struct Fused {
 /// One rounding in every variant.
 struct FusedOnce {
   RAMET_INLINE vf operator()(vf a, vf b, vf c) const {
-#if defined(__FMA__)
+#if RAMET_FUSED_MULTIPLY
     return fma(a, b, c);
 #else
     float x[VL], y[VL], z[VL];
@@ -182,11 +182,6 @@ RAMET_INLINE vf vsincos(vf x, int quarter) {
   const vf y = pick(ne(tofloat(andi(q, seti(1))), vf{}), c, s);
   return float_of(xori(bits(y), shl<30>(andi(q, seti(2)))));
 }
-#if defined(__AVX2__)
-constexpr bool kFusedMultiply = true;
-#else
-constexpr bool kFusedMultiply = false;
-#endif
 // y, where |x| is small enough for it
 template <class F> RAMET_INLINE vf far_by_lane(vf x, vf y, F f) {
   const vm near = le(vabs(x), set1(1e5f));
@@ -195,12 +190,12 @@ template <class F> RAMET_INLINE vf far_by_lane(vf x, vf y, F f) {
 }
 RAMET_INLINE vf vsin(vf x) {
   const auto library = [](float v) { return __builtin_sinf(v); };
-  if (!kFusedMultiply) return each_lane(x, library);
+  if (!RAMET_FUSED_MULTIPLY) return each_lane(x, library);
   return far_by_lane(x, pick(lt(vabs(x), set1(1e-10f)), x, vsincos(x, 0)), library);  // -0 stays -0
 }
 RAMET_INLINE vf vcos(vf x) {
   const auto library = [](float v) { return __builtin_cosf(v); };
-  if (!kFusedMultiply) return each_lane(x, library);
+  if (!RAMET_FUSED_MULTIPLY) return each_lane(x, library);
   return far_by_lane(x, vsincos(x, 1), library);
 }
 

@@ -11,7 +11,10 @@ export PATH=$work/bin:$PATH RAMET_BAZEL=$work/bin/bazel RAMET_CACHE=$work/cache
 cat >"$work/bin/dpkg-query" <<'E2'
 #!/usr/bin/env bash
 shift 2
-for package in "$@"; do echo "$package installed"; done
+for package in "$@"; do
+  [[ $package == *:* ]] || package+=:$(dpkg --print-architecture)
+  echo "$package installed"
+done
 E2
 cat >"$work/bin/bazel" <<'E2'
 #!/usr/bin/env bash
@@ -185,6 +188,14 @@ SLOW=2 PATH=$work/checks:$PATH run 0 test --all --within 1s
 grep -q "^test: LEFT OUT: asan: it needs about [0-9]* s, and 0 s of 1 were left" "$work/stderr" || fail "$call does not name what it left out"
 grep -q "^bazel test .*--build_event_json_file" "$work/called" || fail "$call left the first run out"
 ! grep -q -e "--config" "$work/called" || fail "$call: called $(cat "$work/called")"
+
+# Without targets --arm64 has those of its list.
+if [[ $(uname -m) == x86_64 ]]; then
+  PATH=$work/checks:$PATH run 0 test --arm64
+  grep -q "^bazel test .* --config=arm64 .*//tests/digests:digests_test " "$work/called" || fail "$call: called $(cat "$work/called")"
+  PATH=$work/checks:$PATH run 0 test --arm64 //tests/nn:one_test
+  grep -q "^bazel test .* --config=arm64 .*-- //tests/nn:one_test\$" "$work/called" || fail "$call: called $(cat "$work/called")"
+fi
 
 # A build says how far it is, and the rest only where it fails.
 run 0 quickstart

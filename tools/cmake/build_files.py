@@ -102,6 +102,8 @@ class Workspace:
             exports_files=lambda *given, **attributes: None, glob=self._glob, package_name=lambda: self.current[-1],
             bazel_version="4.2.3",
         )  # fmt: skip
+        # CMake has its own files for other compilers.
+        native.update({rule: lambda **attributes: None for rule in ("platform", "toolchain", "cc_toolchain")})
         anything = types.SimpleNamespace(
             **{name: lambda *given, **attributes: None
                for name in ("bool", "int", "label", "label_list", "output", "string", "string_dict", "string_list")}
@@ -222,7 +224,7 @@ class Workspace:
 
 
 class _Anything(dict):
-    """The values of a .bzl file of Bazel's own, which only implementations of rules use."""
+    """The values of a .bzl file of Bazel's own. Only implementations of rules use them, and toolchains, which CMake has itself."""
 
     def __missing__(self, name):
-        return None
+        return lambda **attributes: None

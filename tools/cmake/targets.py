@@ -25,7 +25,7 @@ TIMEOUTS = {"small": 180, "medium": 600, "large": 1800, "enormous": 7200}  # .ba
 REPOSITORIES = {"@googletest//:gtest": "googletest", "@local_cuda//:cudart": "cudart"}
 # Those of tests alone, which the option RAMET_TESTS asks for.
 FOR_TESTS = ("googletest", "rapidcheck", "eigen", "json", "xxhash", "zlib")
-TEST_FOLDERS = ("tests", "tests/runtime", "tests/kernels", "tests/autograd", "tests/capture", "tests/nn", "tests/parallel")
+TEST_FOLDERS = ("tests", "tests/runtime", "tests/kernels", "tests/autograd", "tests/capture", "tests/digests", "tests/nn", "tests/parallel")
 
 
 def quoted(words):

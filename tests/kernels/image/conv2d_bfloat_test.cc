@@ -1,8 +1,7 @@
 // Convolutions in bfloat16, compared bit by bit with the model in integers: Note [Convolution in
 // pairs] in kernels/image/conv2d.h.
-#include <xmmintrin.h>
-
 #include "kernels/image/conv2d.h"
+#include "runtime/base/float_modes_internal.h"
 #include "tests/kernels/matrix/bfloat_model.h"
 #include "tests/kernels/raw.h"
 
@@ -207,9 +206,9 @@ struct BfloatConv {
     over(want[2], s.co, cig, s.kh, s.kw, [&](auto... i) { return backward_weight(i...); });
     for (int64_t o = 0; o < s.co; ++o) want[3].push_back(backward_bias(o));
     for_each_way([&] {
-      const unsigned before = _mm_getcsr();
+      const uint64_t before = ramet::detail::float_modes();
       std::vector<Buffer> got = results();
-      EXPECT_EQ(_mm_getcsr() & ~0x3fu, before & ~0x3fu);
+      EXPECT_EQ(ramet::detail::float_modes(), before);
       const char* names[] = {"y", "dx", "dw", "db"};
       const auto compare = [&](size_t r, int64_t i, int64_t place) {
         ASSERT_EQ(got[r].as<uint16_t>()[place], want[r][static_cast<size_t>(i)])

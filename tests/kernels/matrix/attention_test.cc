@@ -1,8 +1,7 @@
 // Attention forward and backward against the whole matrix of scores in float64.
 #include "kernels/matrix/attention.h"
 
-#include <xmmintrin.h>
-
+#include "runtime/base/float_modes_internal.h"
 #include "tests/kernels/matrix/attention_twin.h"
 #include "tests/kernels/matrix/bfloat_model.h"
 #include "tests/kernels/raw.h"
@@ -187,7 +186,7 @@ TEST(Attention, SumsInBfloatAreTheModel) {
 
 TEST(Attention, BfloatHasTheSameBitsInEveryVariant) {
   raw::Values values(8);
-  const unsigned before = _mm_getcsr();
+  const uint64_t before = ramet::detail::float_modes();
   for (const bool special : {false, true}) {
     Halves h{70, 133, 23};
     for (Buffer* b : {&h.q, &h.k, &h.v, &h.grad}) b->fill(values, 2);
@@ -202,7 +201,7 @@ TEST(Attention, BfloatHasTheSameBitsInEveryVariant) {
       if (want.empty()) want = got;
       for (size_t i = 0; i < got.size(); ++i)
         EXPECT_TRUE(got[i].same_bits(want[i])) << "result " << i;
-      EXPECT_EQ(_mm_getcsr() & ~0x3fu, before & ~0x3fu);
+      EXPECT_EQ(ramet::detail::float_modes(), before);
     });
   }
 }

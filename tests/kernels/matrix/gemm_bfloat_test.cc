@@ -1,8 +1,7 @@
 // Products in bfloat16, compared bit by bit with a model in integers. Every variant is compared,
 // and the variant that has an instruction for pairs also without it.
-#include <xmmintrin.h>
-
 #include "kernels/matrix/matmul.h"
+#include "tests/kernels/float_modes.h"
 #include "tests/kernels/matrix/bfloat_model.h"
 #include "tests/kernels/raw.h"
 
@@ -216,18 +215,18 @@ TEST(GemmBfloat, SameBitsForEveryVariantAndThreadCount) {
 }
 
 TEST(GemmBfloat, TheFloatingPointModeCountsForNothingAndStays) {
-  const unsigned before = _mm_getcsr();
+  const uint64_t before = ramet::detail::float_modes();
   Values v(6);
   for (Draw kind : {Draw::kOrdinary, Draw::kTiny, Draw::kHuge}) {
     Pairs p{20, 40, kind == Draw::kOrdinary ? 601 : 5};
     p.fill(v, kind);
-    for (unsigned mode : {0x1f80u, 0x1f80u | 0x4000u, 0x1f80u | 0x8040u, 0x1f80u | 0x2040u})
+    for (uint64_t mode : modes_to_try())
       for_each_way([&] {
-        _mm_setcsr(mode);
+        ramet::detail::set_float_modes(mode);
         const Buffer c = p.run(p.empty());
-        const unsigned after = _mm_getcsr();
-        _mm_setcsr(before);
-        EXPECT_EQ(after & ~0x3fu, mode);
+        const uint64_t after = ramet::detail::float_modes();
+        ramet::detail::set_float_modes(before);
+        EXPECT_EQ(after, mode);
         for (int64_t i = 0; i < p.elements(); ++i)
           ASSERT_EQ(p.at(c, i), to_bfloat(p.sums[static_cast<size_t>(i)])) << "mode " << mode;
       });

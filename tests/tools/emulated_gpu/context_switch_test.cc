@@ -10,7 +10,7 @@ namespace {
 
 template <class T> class ContextSwitch : public ::testing::Test {};
 
-#if defined(__x86_64__)
+#if defined(RAMET_EMULATED_FAST_SWITCH)
 using Contexts = ::testing::Types<FastContext, PortableContext>;
 #else
 using Contexts = ::testing::Types<PortableContext>;

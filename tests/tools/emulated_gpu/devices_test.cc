@@ -228,7 +228,7 @@ template <int kMost> __global__ void __launch_bounds__(kMost, 1) bounded(float* 
 }
 
 TEST(EmulatedDevices, LaunchBounds) {
-#if !defined(__x86_64__) || defined(__clang__)
+#if !(defined(__x86_64__) || defined(__aarch64__)) || defined(__clang__)
   GTEST_SKIP() << "the bounds are not in the code (types.h)";
 #endif
   Devices devices;

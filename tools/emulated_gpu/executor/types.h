@@ -32,7 +32,7 @@
 // first instruction, one for each warp. A launch reads it there (launch.cc). g++ accepts a number
 // here that depends on a template's parameters; clang++ accepts plain numbers only, so it does not
 // use this.
-#if defined(__x86_64__) && !defined(__clang__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__clang__)
 #define __launch_bounds__(threads, ...) \
   __attribute__((patchable_function_entry(((threads) + 31) / 32)))
 #else

@@ -29,6 +29,13 @@ unsigned bound_of(const void* function) {
   unsigned warps = 0;
   while (warps < kMaxThreads / 32 && code[warps] == kNothing) ++warps;
   return warps * 32;
+#elif defined(__aarch64__)
+  constexpr uint32_t kBranchTarget = 0xd503245f, kNothing = 0xd503201f;
+  const auto* code = static_cast<const uint32_t*>(function);
+  if (*code == kBranchTarget) ++code;
+  unsigned warps = 0;
+  while (warps < kMaxThreads / 32 && code[warps] == kNothing) ++warps;
+  return warps * 32;
 #else
   (void)function;
   return 0;

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Runs an ARM64 program on a machine with another processor: emulated.sh PROGRAM ARGUMENTS...
+exec qemu-aarch64 "$@"

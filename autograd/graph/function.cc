@@ -225,7 +225,7 @@ template <class Backward>
 tensor_list identity(const char* name, tensor_list inputs, bool copy, Backward backward) {
   for (Tensor& t : inputs) {
     if (!t.defined()) continue;
-    Tensor out = t.detach();
+    Tensor out = t.shallow();  // keeps the layout: Note [Internal layout]
     if (copy) out = out.clone();
     t = recording(t) ? record(name, {t}, std::move(out), backward) : std::move(out);
   }

@@ -39,6 +39,16 @@ cmp -s "$work/one/model.safetensors" "$work/four/model.safetensors" || fail "ano
 grep -qxF "[0] step 5 recorded: $work/both/step.html is its page, $work/both/step.ramet.gz for ./tools/explore" "$work/stdout" ||
   fail "it does not say what was recorded"
 
+# Outputs whose channels lie together: the loss sees the same memory as without processes.
+unet=(--model unet --data shapes --limit 8 --batch 8 --epochs 1 --reduce tree:4 --digest --threads 1)
+"$train" "${unet[@]}" --devices cpu:0 --out "$work/unet" >"$work/stdout" 2>"$work/stderr" || fail "unet: exit code $?"
+alone=$(sed -n 's/^digest //p' "$work/stdout")
+for processes in 2 4; do
+  "$launch" --nproc $processes --no-prefix -- "$train" --ddp "${unet[@]}" --out "$work/unet_$processes" >"$work/stdout" 2>"$work/stderr" ||
+    fail "unet with $processes processes: exit code $?"
+  [[ $(sed -n 's/^digest //p' "$work/stdout") == "$alone" ]] || fail "unet with $processes processes: another digest than $alone"
+done
+
 # A ledger that two processes wrote is checked by one of two devices, and the other way round.
 run ledger 2 --ledger >/dev/null
 RAMET_LEDGER_VERIFY=9:$work/ledger/run.ledger "$train" --devices cpu:0,cpu:1 >"$work/stdout" 2>"$work/stderr" || fail "verify: exit code $?"

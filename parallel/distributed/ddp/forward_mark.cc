@@ -41,7 +41,8 @@ class ForwardMark final : public autograd::Node, public autograd::ReduceBucket {
 
 Tensor marked(const Tensor& result, const std::shared_ptr<GradientReducer>& reducer, size_t unit) {
   if (!result.defined() || !autograd::recording(result)) return result;
-  Tensor out = result.detach();
+  // Shallow: the loss has the bits of a forward without a mark (Note [Internal layout]).
+  Tensor out = result.shallow();
   auto* node = autograd::new_node<ForwardMark>(result, reducer, reducer->last_forward(unit));
   autograd::attach(out, node, 0);
   autograd::release(node);

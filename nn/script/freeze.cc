@@ -7,7 +7,6 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/script/changes_internal.h"
-#include "nn/script/folding_internal.h"
 #include "nn/script/module_internal.h"
 
 namespace ramet::jit {
@@ -110,7 +109,7 @@ Changes changes_of(const Module& module, const FrozenNames& names) {
 }  // namespace
 
 Module freeze(const Module& module, const std::optional<std::vector<std::string>>& preserved_attrs,
-              bool optimize_numerics) {
+              bool) {
   RAMET_CHECK(!module.hasattr("training") || !module.is_training(), kFreeze,
               "Freezing is currently only implemented for modules in eval mode. Please call "
               ".eval() before freezing");
@@ -135,19 +134,6 @@ Module freeze(const Module& module, const std::optional<std::vector<std::string>
           value.toTensor().is_leaf())
         value.toTensor().set_requires_grad(false);
     }
-  }
-  if (optimize_numerics) {
-    const LoadedModule loaded = ModuleAccess::loaded(made);
-    const ClassInfo& info = *loaded.object->info();
-    std::vector<const ScriptFunction*> called;
-    for (const std::string& name : names.methods)
-      if (const ScriptFunction* const method = info.method(name)) called.push_back(method);
-    for (const auto* hooks : {&info.pre_hooks, &info.hooks})
-      for (const std::string& hook : *hooks) called.push_back(info.method(hook));
-    ramet::script::fold_batch_norms(loaded, called, [&](const Object& object, size_t slot) {
-      const auto at = kept.find(&object);
-      return at != kept.end() && at->second.count(slot) != 0;
-    });
   }
   Module frozen = made;
   ModuleAccess::freeze(frozen, std::move(names));

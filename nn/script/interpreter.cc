@@ -13,7 +13,6 @@
 #include <typeinfo>
 
 #include "autograd/schema/values_internal.h"
-#include "nn/script/folding_internal.h"
 #include "nn/script/interpreter_internal.h"
 #include "runtime/observe/observer.h"
 
@@ -84,15 +83,6 @@ IValue make_tuple(const Program& program, const Instruction& at, Arguments items
   for (const IValue* item : items) elements.push_back(*item);
   return IValue::TuplePtr(std::make_shared<const IValue::Tuple>(
       std::move(elements), at.extra == 0 ? nullptr : program.tuple_names[at.extra - 1]));
-}
-
-// Of an object that freeze() has changed; null where its class's is to run.
-std::shared_ptr<const OwnForward> own_forward_of(const ScriptFunction& function,
-                                                 const IValue& self) {
-  const Object& object = object_of(self);
-  const auto& own = object.own_forward;
-  const bool is_it = own && own->function.name == function.name && own->folded->hold();
-  return is_it ? own : nullptr;
 }
 
 bool has_one_of(const IValue& value, const Type& types) {
@@ -314,9 +304,6 @@ IValue Machine::call_operands(Frame& frame, const ScriptFunction& function, cons
   std::vector<IValue> many(at.count > few.size() ? at.count : 0);
   IValue* const arguments = many.empty() ? few.data() : many.data();
   for (size_t i = 0; i < at.count; ++i) arguments[i] = frame.take(at, i);
-  if (function.owner && function.owner->has_own_forwards.load(std::memory_order_relaxed))
-    if (const auto own = own_forward_of(function, arguments[0]))
-      return call(own->function, arguments, at.count);
   return call(function, arguments, at.count);
 }
 

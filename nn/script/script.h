@@ -228,9 +228,8 @@ RAMET_API Module load(std::istream& in, const ramet::script::LoadOptions& option
 
 /// A copy with its parameters and attributes as constants: they are no longer there, and get no
 /// gradients. What forward() changes stays, and so do the attributes and methods of
-/// `preserved_attrs` ("scale", "encoder.weight", "other_method"). An Error in training mode. With
-/// `optimize_numerics` batch norms are folded into the convolutions before them, where both are
-/// modules. A file of the copy has all attributes and the code as it was.
+/// `preserved_attrs` ("scale", "encoder.weight", "other_method"). An Error in training mode. The
+/// program stays as it was, and a file of the copy has all attributes.
 RAMET_API Module
 freeze(const Module& module,
        const std::optional<std::vector<std::string>>& preserved_attrs = std::nullopt,

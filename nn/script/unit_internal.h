@@ -1,6 +1,5 @@
 // A compilation unit: the classes and functions of one archive, declared from its code on demand.
 #pragma once
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -20,7 +19,6 @@
 namespace ramet::script {
 
 class CompilationUnit;
-struct OwnForward;
 struct Program;
 
 /// A parameter of a function of the archive.
@@ -62,8 +60,6 @@ class ClassInfo {
   std::vector<std::unique_ptr<ScriptFunction>> methods;
   /// Methods that run after, and before, forward.
   std::vector<std::string> hooks, pre_hooks;
-  /// Has an object a forward() of its own? (Note [Folded batch norms])
-  std::atomic<bool> has_own_forwards{false};
 
   /// The slot of an attribute, or -1.
   int64_t slot(const std::string& attribute) const;
@@ -202,8 +198,6 @@ class Object final : public IValue::Object {
 
  public:
   std::vector<IValue> slots;
-  /// In a frozen module; null where the class's is the object's.
-  std::shared_ptr<const OwnForward> own_forward;
 };
 
 /// The object of a script's class that a value holds; null where it holds anything else.

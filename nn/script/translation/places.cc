@@ -53,6 +53,7 @@ std::string ModuleWriter::tensor_path(const Object& object, std::set<const Objec
   for (size_t i = 0; i < attributes.size(); ++i) {
     const IValue& value = object.slots[i];
     if (value.isTensor() && value.toTensor().defined() &&
+        means(value.toTensor().device(), unit.home) &&
         !is_assigned(object.info(), attributes[i].name))
       return member_name(members, attributes[i].name);
   }

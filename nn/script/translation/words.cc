@@ -133,7 +133,8 @@ bool has_end(std::string_view text, std::string_view end) {
 template <class F> void for_each_word(std::string_view e, F&& f) {
   for (size_t i = 0; i < e.size();) {
     if (e[i] == '"') {
-      i = e.find('"', i + 1) + 1;
+      const size_t end = e.find('"', i + 1);
+      i = end == std::string_view::npos ? e.size() : end + 1;
     } else if (!in_word(e[i])) {
       ++i;
     } else {

@@ -39,7 +39,7 @@ cmp -s "$work/one/model.safetensors" "$work/four/model.safetensors" || fail "ano
 grep -qxF "[0] step 5 recorded: $work/both/step.html is its page, $work/both/step.ramet.gz for ./tools/explore" "$work/stdout" ||
   fail "it does not say what was recorded"
 
-# Outputs whose channels lie together: the loss sees the same memory as without processes.
+# Outputs with channels that lie together: the loss sees the same memory as without processes.
 unet=(--model unet --data shapes --limit 8 --batch 8 --epochs 1 --reduce tree:4 --digest --threads 1)
 "$train" "${unet[@]}" --devices cpu:0 --out "$work/unet" >"$work/stdout" 2>"$work/stderr" || fail "unet: exit code $?"
 alone=$(sed -n 's/^digest //p' "$work/stdout")

@@ -18,7 +18,7 @@ namespace {
 // A tensor is hashed in pieces, which threads share. Pieces do not depend on their number.
 constexpr size_t kPiece = size_t{1} << 16;
 
-// A NaN is a number whose bits without the sign are above those of infinity.
+// Of a NaN the bits without the sign are above those of infinity.
 template <class Bits> struct Format { Bits infinity, nan; };
 template <class Bits> constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
 
@@ -106,6 +106,12 @@ std::vector<uint64_t> hashes_of(const std::vector<Tensor>& tensors) {
     hashes.push_back(hash_of(text));
   }
   return hashes;
+}
+
+std::string hex_of(const std::vector<Tensor>& tensors) {
+  std::string text;
+  for (const uint64_t hash : hashes_of(tensors)) text += hex(hash);
+  return text;
 }
 
 std::string hex(uint64_t hash) {

@@ -19,6 +19,8 @@ std::vector<uint64_t> hashes_of(const std::vector<Tensor>& tensors);
 
 /// 16 hexadecimal digits.
 std::string hex(uint64_t hash);
+/// Those of the hash of each tensor, one after the other.
+std::string hex_of(const std::vector<Tensor>& tensors);
 
 }  // namespace ledger
 }  // namespace ramet

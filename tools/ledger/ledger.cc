@@ -68,18 +68,8 @@ class Impl {
     step_ = done;
     if (!is_on()) return step_;
     complete_header();
-    if (!verifies()) check_ledger_path(options_.path);
-    if (verifies()) {
-      begin_verifying();
-    } else if (done > 0 && exists(options_.path)) {
-      writer_.go_on(options_.path, header_, done);
-      // After a gap steps can be checked from here on.
-      if (!ReadLedger(options_.path).has_step(done)) save_checkpoint();
-    } else {
-      remove_checkpoints(options_.path);  // an earlier run's
-      writer_.begin(options_.path, header_);
-      save_checkpoint();
-    }
+    if (verifies()) begin_verifying();
+    else begin_writing();
     return step_;
   }
 
@@ -89,9 +79,7 @@ class Impl {
     RAMET_CHECK(!line_, "ledger", "step ", step_ + 1, ": batch() was called twice");
     line_.emplace();
     line_->step = step_ + 1;
-    std::string text;
-    for (const uint64_t hash : hashes_of(tensors)) text += hex(hash);
-    line_->batch = hash_of(text);
+    line_->batch = hash_of(hex_of(tensors));
     line_->random = random_state();
     const bool observe = verifies() ? recorded_ && line_->step == asked_->step &&
                                           !recorded_->step(line_->step).operations.empty()
@@ -156,6 +144,18 @@ class Impl {
     header_.command = command_line();
     header_.folder = current_folder();
     header_.processes = options_.processes;
+  }
+
+  void begin_writing() {
+    check_ledger_path(options_.path);
+    // After a gap steps can be checked from here on.
+    const bool goes_on = step_ > 0 && exists(options_.path);
+    if (goes_on && writer_.go_on(options_.path, header_, step_)) return;
+    if (!goes_on) {
+      remove_checkpoints(options_.path);  // an earlier run's
+      writer_.begin(options_.path, header_);
+    }
+    save_checkpoint();
   }
 
   void begin_verifying() {
@@ -225,8 +225,7 @@ class Impl {
       tensors.push_back(tensor);
     }
     for (const auto& [key, value] : content.metadata) text += key + "=" + value + ",";
-    for (const uint64_t hash : hashes_of(tensors)) text += hex(hash);
-    return hash_of(text);
+    return hash_of(text + hex_of(tensors));
   }
 
   std::vector<Tensor> buffers() const {

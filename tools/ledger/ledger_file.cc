@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "nn/serialize/json_internal.h"
 #include "runtime/base/atomic_file.h"
@@ -79,13 +79,6 @@ std::string with_chain(std::string text, uint64_t* chain) {
   return text + kChain + hex(*chain) + "\"}\n";
 }
 
-// N of "{"step":N,...".
-std::optional<int64_t> number_of(const std::string& line, const char* kind) {
-  const std::string begin = std::string("{\"") + kind + "\":";
-  if (line.compare(0, begin.size(), begin) != 0) return std::nullopt;
-  return std::strtoll(line.c_str() + begin.size(), nullptr, 10);
-}
-
 }  // namespace
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -118,12 +111,7 @@ ReadLedger::ReadLedger(std::string path) : path_(std::move(path)) {
                 "or a line between them is missing");
     chain = expected;
     if (count == 1) first_ = text;
-    else all_.emplace_back(0, text);
-    for (auto [kind, lines] : {std::pair{"step", &steps_}, std::pair{"checkpoint", &checkpoints_}})
-      if (const auto number = number_of(text, kind); number && count > 1) {
-        all_.back().first = *number;
-        lines->emplace_back(*number, text);
-      }
+    else lines_.push_back(line_of(text));
   }
   RAMET_CHECK(!first_.empty(), "ledger", "\"", path_,
               "\": got a first line that is no header, expected a ledger");
@@ -137,27 +125,46 @@ ReadLedger::ReadLedger(std::string path) : path_(std::move(path)) {
   }
 }
 
-std::vector<int64_t> ReadLedger::numbers(const std::vector<Line>& lines) {
+// "{"step":N,...": a line begins with its kind.
+constexpr const char* kKinds[] = {"step", "checkpoint"};
+
+ReadLedger::Line ReadLedger::line_of(std::string text) {
+  for (const Kind kind : {Kind::kStep, Kind::kCheckpoint}) {
+    const std::string begin = std::string("{\"") + kKinds[static_cast<size_t>(kind)] + "\":";
+    if (text.compare(0, begin.size(), begin) != 0) continue;
+    const int64_t number = std::strtoll(text.c_str() + begin.size(), nullptr, 10);
+    return {kind, number, std::move(text)};
+  }
+  return {Kind::kOther, 0, std::move(text)};
+}
+
+std::vector<int64_t> ReadLedger::numbers(Kind kind) const {
   std::vector<int64_t> all;
-  for (const Line& line : lines) all.push_back(line.first);
+  for (const Line& line : lines_)
+    if (line.kind == kind) all.push_back(line.number);
   return all;
 }
 
-const std::string& ReadLedger::line(const std::vector<Line>& lines, const char* kind,
-                                    int64_t number) const {
-  const auto found = std::find_if(lines.begin(), lines.end(),
-                                  [&](const Line& line) { return line.first == number; });
-  const std::string has = lines.empty() ? "none"
-                                        : "those from " + std::to_string(lines.front().first) +
-                                              " to " + std::to_string(lines.back().first);
-  RAMET_CHECK(found != lines.end(), "ledger", "\"", path_, "\": got ", kind, " ", number,
-              ", expected one that it has: ", has, cut_ ? " (its last line is cut)" : "");
-  return found->second;
+const ReadLedger::Line* ReadLedger::find(Kind kind, int64_t number) const {
+  for (const Line& line : lines_)
+    if (line.kind == kind && line.number == number) return &line;
+  return nullptr;
+}
+
+const std::string& ReadLedger::text_of(Kind kind, int64_t number) const {
+  if (const Line* const found = find(kind, number)) return found->text;
+  const std::vector<int64_t> has = numbers(kind);
+  fail("ledger", "\"", path_, "\": got ", kKinds[static_cast<size_t>(kind)], " ", number,
+       ", expected one that it has: ",
+       has.empty()
+           ? "none"
+           : "those from " + std::to_string(has.front()) + " to " + std::to_string(has.back()),
+       cut_ ? " (its last line is cut)" : "");
 }
 
 StepLine ReadLedger::step(int64_t number) const {
   try {
-    const Json j = parsed(path_, line(steps_, "step", number));
+    const Json j = parsed(path_, text_of(Kind::kStep, number));
     StepLine s;
     s.step = number;
     s.batch = hash_from(j.at("batch"));
@@ -177,22 +184,12 @@ StepLine ReadLedger::step(int64_t number) const {
 
 CheckpointLine ReadLedger::checkpoint(int64_t number) const {
   try {
-    const Json j = parsed(path_, line(checkpoints_, "checkpoint", number));
+    const Json j = parsed(path_, text_of(Kind::kCheckpoint, number));
     return {number, hashes_from(j.at("parameters")), hashes_from(j.at("buffers")),
             hashes_from(j.at("states"))};
   } catch (const Json::exception& e) {
     fail("ledger", "\"", path_, "\": checkpoint ", number, " is damaged (", e.what(), ")");
   }
-}
-
-bool ReadLedger::has_checkpoint(int64_t number) const {
-  return std::any_of(checkpoints_.begin(), checkpoints_.end(),
-                     [&](const Line& line) { return line.first == number; });
-}
-
-bool ReadLedger::has_step(int64_t number) const {
-  return std::any_of(steps_.begin(), steps_.end(),
-                     [&](const Line& line) { return line.first == number; });
 }
 
 bool ReadLedger::is_ledger(const std::string& path) {
@@ -205,9 +202,9 @@ bool ReadLedger::is_ledger(const std::string& path) {
 
 std::string ReadLedger::up_to(int64_t step) const {
   std::string text = first_ + "\n";
-  for (const Line& line : all_) {
-    if (line.first > step) break;
-    text += line.second + "\n";
+  for (const Line& line : lines_) {
+    if (line.number > step) break;
+    text += line.text + "\n";
   }
   return text;
 }
@@ -232,7 +229,7 @@ void LedgerWriter::begin(const std::string& path, const Header& header) {
   open();
 }
 
-void LedgerWriter::go_on(const std::string& path, const Header& header, int64_t step) {
+bool LedgerWriter::go_on(const std::string& path, const Header& header, int64_t step) {
   path_ = path;
   const ReadLedger before(path);
   check_same_run(before.header(), header);
@@ -241,6 +238,7 @@ void LedgerWriter::go_on(const std::string& path, const Header& header, int64_t 
   chain_ = std::strtoull(kept.substr(last, 16).c_str(), nullptr, 16);
   write_file_atomically(path, kept);
   open();
+  return before.has_step(step);
 }
 
 void LedgerWriter::write(std::string text) {

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace ramet {
@@ -62,26 +61,33 @@ class ReadLedger {
   const Header& header() const { return header_; }
   const std::string& path() const { return path_; }
   /// Numbers of the steps and checkpoints, in the order of the file.
-  std::vector<int64_t> steps() const { return numbers(steps_); }
-  std::vector<int64_t> checkpoints() const { return numbers(checkpoints_); }
+  std::vector<int64_t> steps() const { return numbers(Kind::kStep); }
+  std::vector<int64_t> checkpoints() const { return numbers(Kind::kCheckpoint); }
   /// The last line has no end: the run was killed there.
   bool is_cut() const { return cut_; }
   /// An Error where there is none of that number.
   StepLine step(int64_t number) const;
   CheckpointLine checkpoint(int64_t number) const;
-  bool has_checkpoint(int64_t number) const;
-  bool has_step(int64_t number) const;
+  bool has_step(int64_t number) const { return find(Kind::kStep, number); }
+  bool has_checkpoint(int64_t number) const { return find(Kind::kCheckpoint, number); }
   /// The file up to the last line of a step or checkpoint <= `step`.
   std::string up_to(int64_t step) const;
 
  private:
-  using Line = std::pair<int64_t, std::string>;
-  static std::vector<int64_t> numbers(const std::vector<Line>& lines);
-  const std::string& line(const std::vector<Line>& lines, const char* kind, int64_t number) const;
+  enum class Kind : uint8_t { kStep, kCheckpoint, kOther };
+  struct Line {
+    Kind kind;
+    int64_t number;  // 0 of other kinds
+    std::string text;
+  };
+  static Line line_of(std::string text);
+  std::vector<int64_t> numbers(Kind kind) const;
+  const Line* find(Kind kind, int64_t number) const;
+  const std::string& text_of(Kind kind, int64_t number) const;
 
   std::string path_, first_;
   Header header_;
-  std::vector<Line> steps_, checkpoints_, all_;
+  std::vector<Line> lines_;  // after the first
   bool cut_ = false;
 };
 
@@ -95,8 +101,9 @@ class LedgerWriter {
 
   /// Begins a new file.
   void begin(const std::string& path, const Header& header);
-  /// Goes on after `step`; later lines are dropped. An Error where the file is not of such a run.
-  void go_on(const std::string& path, const Header& header, int64_t step);
+  /// Goes on after `step`; later lines are dropped. Does the file have that step? An Error where it
+  /// is not of such a run.
+  bool go_on(const std::string& path, const Header& header, int64_t step);
   /// An Error where the disk takes no more.
   void add(const StepLine& line);
   void add(const CheckpointLine& line);

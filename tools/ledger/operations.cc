@@ -10,16 +10,6 @@
 namespace ramet {
 namespace ledger {
 
-namespace {
-
-uint64_t hash_of_all(const std::vector<Tensor>& tensors) {
-  std::string text;
-  for (const uint64_t hash : hashes_of(tensors)) text += hex(hash);
-  return hash_of(text);
-}
-
-}  // namespace
-
 void OperationHashes::on_node_made(autograd::Node& node, ArrayRef<autograd::Input>,
                                    ArrayRef<autograd::Input> results) {
   // Collectors of leaves and sums over replicas are no operations of a shard.
@@ -29,7 +19,7 @@ void OperationHashes::on_node_made(autograd::Node& node, ArrayRef<autograd::Inpu
     add_ref(result.impl->refs);
     tensors.push_back(Tensor(result.impl));
   }
-  const uint64_t hash = hash_of_all(tensors);
+  const uint64_t hash = hash_of(hex_of(tensors));
   const ReplicaRandom* const replica = ReplicaRandom::current();
   const std::lock_guard lock(mutex_);
   Operation o;
@@ -43,7 +33,7 @@ void OperationHashes::on_node_made(autograd::Node& node, ArrayRef<autograd::Inpu
 
 void OperationHashes::on_node_ended(autograd::Node& node, const Tensor* out, bool failed) {
   if (failed || !out) return;
-  const uint64_t hash = hash_of_all(std::vector<Tensor>(out, out + node.edge_count));
+  const uint64_t hash = hash_of(hex_of(std::vector<Tensor>(out, out + node.edge_count)));
   const std::lock_guard lock(mutex_);
   const auto found = made_.find(&node);
   if (found == made_.end()) return;

@@ -26,10 +26,12 @@ int64_t number_from(const char* variable, const std::string& text) {
   return std::stoll(text);
 }
 
-// v3 and v4 have the same bits.
+// v3 and v4 have the same bits, and so have the only kernels of other processor families.
 std::string kernels_of_cpu() {
-  return config().find("cpu kernels: base") == std::string::npos ? "with fused multiply-add"
-                                                                 : "base";
+#if defined(__x86_64__)
+  if (config().find("cpu kernels: base") != std::string::npos) return "base";
+#endif
+  return "with fused multiply-add";
 }
 
 std::string current_folder() {
@@ -99,8 +101,7 @@ int64_t nearest(const ReadLedger& ledger, int64_t step) {
   int64_t found = -1;
   std::string missing;
   for (const int64_t at : ledger.checkpoints()) {
-    if (at >= step) continue;
-    if (at + 1 < first) continue;
+    if (at >= step || at + 1 < first) continue;
     if (exists(checkpoint_path(ledger.path(), at))) found = std::max(found, at);
     else missing = checkpoint_path(ledger.path(), at);
   }

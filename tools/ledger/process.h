@@ -13,7 +13,7 @@ namespace ledger {
 bool exists(const std::string& path);
 /// The number of a step that a variable of the environment has. An Error where it is none.
 int64_t number_from(const char* variable, const std::string& text);
-/// The CPU kernels by their bits: those with fused multiply-add, or base. v3 and v4 have the same.
+/// The CPU kernels by their bits: those with fused multiply-add, or x86-64's base.
 std::string kernels_of_cpu();
 /// The program's file and its arguments.
 std::vector<std::string> command_line();

@@ -1,9 +1,9 @@
 #include "tools/training/digest.h"
 
-#include <cstdio>
 #include <memory>
 
 #include "nn/serialize/archive.h"
+#include "tools/ledger/hash.h"
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
@@ -22,10 +22,7 @@ std::string digest_of(const nn::Module& model, const optim::Optimizer& optimizer
     XXH3_64bits_update(state.get(), data, bytes);
     return bytes;
   });
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx",
-                static_cast<unsigned long long>(XXH3_64bits_digest(state.get())));
-  return text;
+  return ledger::hex(XXH3_64bits_digest(state.get()));
 }
 
 }  // namespace ramet::training

@@ -152,20 +152,22 @@ void Run::check_ledger() const {
 
 // The steps from the ledger's checkpoint to the one that was asked for. Only rank 0 compares.
 int Run::verify() {
-  for (std::vector<double> ended = {0};;) {
+  for (;;) {
     model_->train();
     for (auto& batch : *loader_) {
       train_step(batch);
       if (stop_) return 128 + (interrupted() ? interrupted() : SIGTERM);
-      ended = {ledger_->has_ended() ? 1.0 : 0.0};
+      std::vector<double> ended = {ledger_->has_ended() ? 1.0 : 0.0};
       processes_->sum(ended);
-      if (ended[0] > 0) break;
+      if (ended[0] > 0) return report_verdict();
     }
-    if (ended[0] > 0) break;
     ++epoch_;
     if (processes_->writes()) test();
     agree_on_random_numbers();
   }
+}
+
+int Run::report_verdict() const {
   if (!processes_->writes()) return 0;
   const ledger::Verdict& found = ledger_->verdict();
   std::printf("verify: %s (from the checkpoint after step %s; devices %s)\n", found.text.c_str(),

@@ -116,6 +116,7 @@ class Run {
   void make_ledger();
   void check_ledger() const;
   int verify();
+  int report_verdict() const;
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);
   Job::Pass train_pass(int number, const data::Example<>& batch, bool last);

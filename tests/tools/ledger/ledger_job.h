@@ -117,11 +117,14 @@ class LedgerTest : public ::testing::Test {
     Job job(path(), devices);
     EXPECT_EQ(job.train(12), 0);
   }
-  /// What verifying that step finds.
-  Verdict verify(int64_t step, const Faults& faults = {}, int devices = 1) {
+  /// What verifying that step finds, of a job in which `plant` makes faults.
+  Verdict verify(int64_t step, const std::function<void(Job&, Faults&)>& plant = {},
+                 int devices = 1) {
     const Variable asked("RAMET_LEDGER_VERIFY", std::to_string(step) + ":" + path());
     manual_seed(99);  // another process would start anywhere
     Job job("", devices);
+    Faults faults;
+    if (plant) plant(job, faults);
     job.ledger.begin();
     while (!job.ledger.has_ended()) {
       job.one_step(faults);
@@ -131,19 +134,9 @@ class LedgerTest : public ::testing::Test {
   }
   /// The first words of what differs.
   std::string found(int64_t step, const std::function<void(Job&, Faults&)>& plant) {
-    const Variable asked("RAMET_LEDGER_VERIFY", std::to_string(step) + ":" + path());
-    manual_seed(99);
-    Job job("");
-    Faults faults;
-    plant(job, faults);
-    job.ledger.begin();
-    while (!job.ledger.has_ended()) {
-      job.one_step(faults);
-      job.ledger.end_step();
-    }
-    EXPECT_FALSE(job.ledger.verdict().same);
-    const std::string text = job.ledger.verdict().text;
-    return text.substr(0, text.find(" differs"));
+    const Verdict verdict = verify(step, plant);
+    EXPECT_FALSE(verdict.same);
+    return verdict.text.substr(0, verdict.text.find(" differs"));
   }
 
   std::string folder_;

@@ -104,18 +104,12 @@ TEST_F(LedgerTest, TheFirstOperationIsNamed) {
   EXPECT_TRUE(verify(7, {}, 4).same);
   EXPECT_TRUE(verify(7, {}, 1).same);
   // A weight that the checkpoint's run did not have: the first product differs.
-  const Variable asked("RAMET_LEDGER_VERIFY", "7:" + path());
-  Job job("", 2);
-  job.ledger.begin();
-  Faults faults;
-  faults.before = [&](int64_t step) {
-    if (step == 7) flip(job.net->parameters()[4], 5);
+  const auto plant = [](Job& job, Faults& faults) {
+    faults.before = [&job](int64_t step) {
+      if (step == 7) flip(job.net->parameters()[4], 5);
+    };
   };
-  while (!job.ledger.has_ended()) {
-    job.one_step(faults);
-    job.ledger.end_step();
-  }
-  const std::string text = job.ledger.verdict().text;
+  const std::string text = verify(7, plant, 2).text;
   EXPECT_NE(text.find("gradient of 0.weight differs"), std::string::npos) << text;
   EXPECT_NE(text.find("; the first operation that differs is number "), std::string::npos) << text;
   EXPECT_NE(text.find(", LinearBackward0"), std::string::npos) << text;

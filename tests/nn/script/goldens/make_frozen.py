@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the files of this folder that freeze() and translations need: archives by PyTorch 2.15, and what its freeze() computes.
+"""Writes files of this folder that translations need: archives by PyTorch 2.15, and what they compute.
 
     tests/nn/script/goldens/make_frozen.py
 
 frozen_tagger.pt is frozen by PyTorch. held.pt has attributes of all kinds, followed.pt devices and tensors that functions outside of
-classes name. folded_scripted.pt and folded_traced.pt have batch norms after convolutions. frozen_values.pt has for each its inputs and
-result; for the folded ones what PyTorch's frozen module gives.
+classes name. frozen_values.pt has for each its inputs and result.
 """
 
 import warnings
@@ -13,7 +12,6 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import nn, Tensor
-from torch.nn import functional as F
 
 from make_goldens import HERE, Tagger, pack
 
@@ -109,87 +107,21 @@ class Followed(nn.Module):
         return numbers(y)
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(6, 6, 3, padding=1, groups=3)
-        self.norm = nn.BatchNorm2d(6)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(self.norm(self.conv(x))) + x
-
-
-class Folded(nn.Module):
-    """Batch norms that can be folded, and below them those that cannot."""
-
-    def __init__(self):
-        super().__init__()
-        self.first = nn.Sequential(nn.Conv2d(3, 6, 3, bias=False), nn.BatchNorm2d(6), nn.ReLU6())
-        self.blocks = nn.ModuleList([Block(), Block()])
-        self.up = nn.ConvTranspose2d(6, 4, 3, stride=2, groups=2)
-        self.up_norm = nn.BatchNorm2d(4, eps=1e-3, affine=False)
-        self.line = nn.Sequential(nn.Conv1d(4, 5, 3, bias=False), nn.BatchNorm1d(5))
-        self.solid = nn.Sequential(nn.Conv3d(1, 2, 2), nn.BatchNorm3d(2))
-        self.back = nn.Sequential(nn.ConvTranspose1d(5, 4, 2, bias=False), nn.BatchNorm1d(4))
-        # Not these: one convolution for two norms, an output that is used twice, a norm of batch statistics, a norm before.
-        self.shared = nn.Conv2d(4, 4, 1)
-        self.norm1 = nn.BatchNorm2d(4)
-        self.norm2 = nn.BatchNorm2d(4)
-        self.twice = nn.Conv2d(4, 4, 1)
-        self.norm3 = nn.BatchNorm2d(4)
-        self.plain = nn.Conv2d(4, 4, 1)
-        self.norm4 = nn.BatchNorm2d(4, track_running_stats=False)
-        self.before = nn.BatchNorm2d(4)
-        self.after = nn.Conv2d(4, 4, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.first(x)
-        for block in self.blocks:
-            x = block(x)
-        x = self.up_norm(self.up(x))
-        x = self.norm2(self.shared(F.relu(self.norm1(self.shared(x)))))
-        y = self.twice(x)
-        x = y + self.norm3(y)
-        x = self.norm4(self.plain(x))
-        x = self.after(self.before(x))
-        line = self.back(self.line(x.flatten(2)))
-        solid = self.solid(x.unsqueeze(1))
-        return torch.cat([line.flatten(1), solid.flatten(1)], 1)
-
-
-def randomized(net):
-    for module in net.modules():
-        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)) and module.running_mean is not None:
-            module.running_mean.normal_()
-            module.running_var.uniform_(0.5, 2)
-            if module.affine:
-                nn.init.normal_(module.weight)
-                nn.init.normal_(module.bias)
-    return net.eval()
-
-
 def main():
     torch.manual_seed(1)
     torch.set_num_threads(1)
     rows: Dict[str, Any] = {}
 
-    def add(name, module, inputs, result=None):
+    def add(name, module, inputs):
         torch.jit.save(module, str(HERE / (name + ".pt")))
         pack(HERE / (name + ".pt"))
         with torch.no_grad():
-            rows[name] = {"inputs": inputs, "result": module(*inputs) if result is None else result}
+            rows[name] = {"inputs": inputs, "result": module(*inputs)}
 
     words, lengths = torch.randint(0, 11, (3, 6)), torch.tensor([4, 6, 1])
     add("frozen_tagger", torch.jit.freeze(torch.jit.script(Tagger().eval())), [words, lengths])
     add("held", torch.jit.script(Held().eval()), [torch.randn(3, 2)])
     add("followed", torch.jit.script(Followed().eval()), [torch.randn(2, 3)])
-    net, x = randomized(Folded()), torch.randn(2, 3, 8, 8)
-    for name, module in (("folded_scripted", torch.jit.script(net)), ("folded_traced", torch.jit.trace(net, (x,)))):
-        with torch.no_grad():
-            frozen = torch.jit.freeze(module)
-            batch_norms = str(frozen.graph).count("aten::batch_norm")
-            print(f"{name}: PyTorch leaves {batch_norms} batch norms")
-            add(name, module, [x], frozen(x))
     torch.save(rows, HERE / "frozen_values.pt")
     pack(HERE / "frozen_values.pt")
 

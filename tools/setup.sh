@@ -182,7 +182,8 @@ ramet_cache() {
 ramet_bazel() {
   local command=$1 startup=() options
   shift
-  options=(--disk_cache="$(ramet_cache)")
+  # An output of sources that changed while it was made must not stay in the cache.
+  options=(--disk_cache="$(ramet_cache)" --experimental_guard_against_concurrent_changes)
   [[ -z ${RAMET_OUTPUT_BASE:-} ]] || startup+=(--output_base="$RAMET_OUTPUT_BASE")
   # A query runs nothing.
   [[ -z ${RAMET_JOBS:-} || $command == query ]] || options+=(--jobs="$RAMET_JOBS" --local_test_jobs="$RAMET_JOBS")

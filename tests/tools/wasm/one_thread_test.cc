@@ -120,7 +120,9 @@ TEST(Text, OfNumbersHasTheFewestDigits) {
   text << tensor({0.5, 2.25}, kDouble) << '\n'
        << tensor({1.0, 20.0}) << '\n'
        << tensor({1e-8, 1e8});
-  EXPECT_EQ(text.str(), "");
+  EXPECT_EQ(text.str(),
+            " 0.5000\n 2.2500\n[ CPUDoubleType{2} ]\n  1\n 20\n[ CPUFloatType{2} ]\n"
+            " 1.0000e-08\n 1.0000e+08\n[ CPUFloatType{2} ]");
 }
 
 }  // namespace

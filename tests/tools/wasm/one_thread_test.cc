@@ -1,5 +1,5 @@
-// Sizes that no address has, and work that is given to devices: on 64 bits with threads, and in
-// WebAssembly, where addresses have 32 bits and there are no threads.
+// Sizes that no address has, and work that is given to devices. In WebAssembly addresses have 32
+// bits, and there are no threads. Elsewhere results are the same.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -18,8 +18,6 @@ if ! command -v emcmake >/dev/null; then
   echo "skipped: there is no Emscripten (emcmake); Debian's package is emscripten"
   exit 0
 fi
-# Debian's emcc wants a package of Node.js that another Node.js does not find.
-export NODE_PATH=${NODE_PATH:-/usr/share/nodejs}
 if [[ -n ${RAMET_WASM_WORK:-} ]]; then
   work=$RAMET_WASM_WORK
   mkdir -p "$work"
@@ -38,29 +36,27 @@ quietly() {
 }
 
 configure() {
-  local programs=//tests/digests:digests_test example
+  local programs="//tests/digests:digests_test;//tests/tools/wasm:one_thread_test" example
   for example in "${examples[@]}"; do programs+=";//tools/examples:$example"; done
   quietly emcmake cmake -S "$clone/tools/cmake" -B "$work/build" -G "Unix Makefiles" -DRAMET_PROGRAMS="$programs" "$@"
 }
 
-# compiled SOURCE TARGET: one object
-compiled() {
-  quietly make -C "$work/build" -s --no-print-directory -f "CMakeFiles/$2.dir/build.make" "CMakeFiles/$2.dir/${clone#/}/$1.o"
-}
-
-# What has a branch of its own there.
+# What has a branch of its own there, with devices' workers and large blocks of memory among it.
 quick() {
   configure -DRAMET_PRECOMPILED_HEADERS=OFF
-  local source
-  for source in runtime/base/machine runtime/base/checked_size runtime/devices/devices runtime/devices/devices_wait runtime/memory/arena runtime/tensor/print; do
-    compiled "$source.cc" ramet_runtime
+  local object made=ramet/made/runtime
+  for object in "$made/devices/joined_by_6_1" "$made/memory/joined_by_6_1" "$made/tensor/joined_by_6_1" "${clone#/}/kernels/pointwise/nary_sum"; do
+    quietly make -C "$work/build" -s --no-print-directory "$object.o"
+    [[ -n $(find "$work/build/CMakeFiles" -path "*${object##*/made/}.cc.o") ]] || {
+      echo "no object of $object"
+      exit 1
+    }
   done
-  compiled kernels/pointwise/nary_sum.cc ramet_kernels_variants_base
 }
 
 full() {
   configure
-  local example target bytes targets=(ramet_libraries ramet_tests_digests_digests_test)
+  local example target bytes targets=(ramet_libraries ramet_tests_digests_digests_test ramet_tests_tools_wasm_one_thread_test)
   for example in "${examples[@]}"; do targets+=("ramet_tools_examples_$example"); done
   quietly cmake --build "$work/build" -j "${RAMET_JOBS:-$(nproc)}" --target "${targets[@]}"
   local bin=$work/build/ramet/bin
@@ -75,6 +71,7 @@ full() {
     }
   done
   (cd "$bin/tests/digests" && node --no-experimental-fetch digests_test.js)
+  (cd "$bin/tests/tools/wasm" && node --no-experimental-fetch one_thread_test.js)
 }
 
 case ${1:-} in

@@ -35,15 +35,16 @@ quietly() {
   }
 }
 
+# configure SOURCE OPTIONS...
 configure() {
   local programs="//tests/digests:digests_test;//tests/tools/wasm:one_thread_test" example
   for example in "${examples[@]}"; do programs+=";//tools/examples:$example"; done
-  quietly emcmake cmake -S "$clone/tools/cmake" -B "$work/build" -G "Unix Makefiles" -DRAMET_PROGRAMS="$programs" "$@"
+  quietly emcmake cmake -S "$1" -B "$work/build" -G "Unix Makefiles" -DRAMET_PROGRAMS="$programs" "${@:2}"
 }
 
 # What has a branch of its own there, with devices' workers and large blocks of memory among it.
 quick() {
-  configure -DRAMET_PRECOMPILED_HEADERS=OFF
+  configure "$clone/tools/cmake" -DRAMET_PRECOMPILED_HEADERS=OFF
   local object made=ramet/made/runtime
   for object in "$made/devices/joined_by_6_1" "$made/memory/joined_by_6_1" "$made/tensor/joined_by_6_1" "${clone#/}/kernels/pointwise/nary_sum"; do
     quietly make -C "$work/build" -s --no-print-directory "$object.o"
@@ -55,11 +56,15 @@ quick() {
 }
 
 full() {
-  configure
-  local example target bytes targets=(ramet_libraries ramet_tests_digests_digests_test ramet_tests_tools_wasm_one_thread_test)
+  # As a project that fetches Ramet has it.
+  local project=$work/project example bytes targets=(trains ramet_libraries ramet_tests_digests_digests_test ramet_tests_tools_wasm_one_thread_test)
+  mkdir -p "$project"
+  cp "$clone/tests/tools/cmake/consumer/CMakeLists.txt" "$clone/tests/tools/sdk/program/trains.cc" "$project"
+  configure "$project" -DHOW=fetch -DRAMET_CLONE="$clone" -DCMAKE_BUILD_TYPE=Release
   for example in "${examples[@]}"; do targets+=("ramet_tools_examples_$example"); done
   quietly cmake --build "$work/build" -j "${RAMET_JOBS:-$(nproc)}" --target "${targets[@]}"
-  local bin=$work/build/ramet/bin
+  (cd "$work/build" && node --no-experimental-fetch trains.js)
+  local bin=$work/build/_deps/ramet-build/ramet/bin
   for example in "${examples[@]}"; do
     echo "$example"
     (cd "$bin/tools/examples" && node --no-experimental-fetch "$example.js")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shared by every script here: finds the repository, installs missing packages, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|arm64|see|train|openblas|mpi|beside|docs|page]...
+#   ./tools/setup.sh [build|test|arm64|wasm|see|train|openblas|mpi|beside|docs|page]...
 #                                                  installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
@@ -53,6 +53,7 @@ ramet_packages() {
       ;;
     # A cross compiler, an emulator of the processor, and libraries for it.
     arm64) echo g++-aarch64-linux-gnu qemu-user zlib1g-dev:arm64 libzip-dev:arm64 librapidcheck-dev:arm64 ;;
+    wasm) echo emscripten cmake make libeigen3-dev nlohmann-json3-dev libxxhash-dev googletest ;; # 1.5 GB
     see) echo libcairo2-dev libdw-dev ;; # of tools/see
     train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
     openblas) echo libopenblas-dev ;; # a peer in benchmarks
@@ -60,7 +61,7 @@ ramet_packages() {
     docs) echo doxygen g++ python3 python3-markdown python3-pygments katex nodejs ;; # the last four: the tutorial
     page) echo chromium chromium-driver python3-selenium ;; # tests of pages, which are skipped without
     beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
-    *) ramet_die "no such group of packages: $1 (there are build, test, arm64, see, train, openblas, mpi, beside, docs and page)" ;;
+    *) ramet_die "no such group of packages: $1 (there are build, test, arm64, wasm, see, train, openblas, mpi, beside, docs and page)" ;;
   esac
 }
 
@@ -287,7 +288,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   for argument in "$@"; do
     case $argument in
-      build | test | arm64 | see | train | openblas | mpi | beside | docs | page) ;;
+      build | test | arm64 | wasm | see | train | openblas | mpi | beside | docs | page) ;;
       -h | --help)
         ramet_usage
         exit 0

@@ -102,7 +102,7 @@ std::vector<SizeRow> size_rows_of_pixels() {
          const bool fits = n && few(*n) && few(g.kernel[0]) && few(g.kernel[1]);
          const Tensor x = fits ? ones({2 * g.kernel[0] * g.kernel[1], int64_t(*n)}) : ones({2, 65});
          const Wide per = Wide{g.kernel[0]} * g.kernel[1];
-         const bool fine = fits || (n && *n == 65 && 2 % per == 0);
+         const bool fine = fits || (n.value_or(0) == 65 && 2 % per == 0);
          d.expect(
              fine ? one({x.size(0) / per, size[0], size[1]}) : Right(),
              [&] { return col2im(x, size, g.kernel, g.dilation, g.padding, g.stride); }, 4);

@@ -8,8 +8,9 @@
 # The names of packages of Debian, Ubuntu, Fedora, Arch and Alpine are in packages.txt. Where there is no Bazel, CMake builds.
 #
 # Variables: RAMET_BAZEL (default: bazel; none: CMake builds), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk
-# cache's folder; default: ramet/bazel in the user's cache folder. CMake's is next to it: -cmake is added). RAMET_CACHE_GIB (the most
-# that the disk cache may take; default: 24), RAMET_JOBS (compilations and tests at once; default: one for each core).
+# cache's folder; default: ramet/bazel in the user's cache folder). RAMET_CMAKE_FOLDER is CMake's build folder (default: one for
+# each clone and compiler, next to RAMET_CACHE). RAMET_CACHE_GIB (the most that the disk cache may take; default: 24), RAMET_JOBS
+# (compilations and tests at once; default: one for each core).
 set -euo pipefail
 
 RAMET_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -233,6 +234,10 @@ ramet_cache() {
 # Where CMake builds: a folder for each clone and compiler.
 ramet_cmake_folder() {
   local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
+  if [[ -n ${RAMET_CMAKE_FOLDER:-} ]]; then
+    echo "$RAMET_CMAKE_FOLDER"
+    return
+  fi
   echo "$root-cmake/$("${CXX:-c++}" -dumpfullversion 2>/dev/null || echo other)-$(cksum <<<"$RAMET_ROOT ${CXX:-c++}" | cut -d ' ' -f 1)"
 }
 

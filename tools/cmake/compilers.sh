@@ -3,12 +3,9 @@
 #
 # usage: compilers.sh [--quick] [--work FOLDER] [--like PROGRAM] [NAME...]
 #
-#   g++-11 g++-12 clang-14 clang-16 clang-19    the core, a training program and tests, with warnings as errors
-#   lto                                         g++ 12, optimised at the link (CMAKE_INTERPROCEDURAL_OPTIMIZATION)
-#   sanitizers                                  clang 19 with ASan and UBSan: the tests of tests/runtime
-#
-# Without a NAME all of them. --quick has the runtime and the kernels with their tests alone. A line for each: the compiler, the tests,
-# digests of training, the program's size, the time. What is not installed is skipped.
+# NAME is g++-11, g++-12, clang-14, clang-16 or clang-19; without one those of which the whole core was compiled before: g++ and
+# clang 19. What is compiled, with warnings as errors: the core, a training program and tests. --quick has the runtime and the kernels with their tests alone.
+# A line for each: the compiler, the tests, digests of training, the program's size, the time. What is not installed is skipped.
 #
 # FOLDER keeps what was built; without it a build goes before the next begins. RAMET_JOBS is how many compilations run at once.
 # PROGRAM is a training program, for example Bazel's; without it the first build's digests are expected. The exit code is 1 where
@@ -18,7 +15,7 @@ RAMET_PROGRAM=compilers
 source "$(dirname "$0")/../setup.sh"
 unset CXXFLAGS CFLAGS LDFLAGS CMAKE_GENERATOR RAMET_ISA
 
-all=(g++-12 g++-11 clang-14 clang-16 clang-19 lto sanitizers)
+all=(g++-12 g++-11 clang-14 clang-16 clang-19)
 work=
 keep=false
 quick=false
@@ -48,7 +45,7 @@ while [[ $# -gt 0 ]]; do
   esac
   shift
 done
-[[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
+[[ ${#names[@]} -gt 0 ]] || names=(g++-12 g++-11 clang-19)
 if $keep; then
   mkdir -p "$work"
   work=$(cd "$work" && pwd -P)
@@ -77,28 +74,19 @@ quick_targets=(ramet_runtime ramet_kernels ramet_tests_runtime_all ramet_tests_k
 # chosen NAME: sets cxx and options of CMake, or the reason why not.
 chosen() {
   local name=$1 c
-  options=() reason= cxx=
+  reason=
   case $name in
     g++-*) c=gcc-${name#g++-} cxx=$name ;;
     clang-*) c=$name cxx=clang++-${name#clang-} ;;
-    sanitizers) c=clang-19 cxx=clang++-19 ;;
-    lto) c=gcc-12 cxx=g++-12 ;;
   esac
   if ! command -v "$cxx" >/dev/null || ! command -v "$c" >/dev/null; then
     reason="there is no $cxx"
     return
   fi
-  case $name in
-    lto) options=(-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_POLICY_DEFAULT_CMP0069=NEW) ;;
-    # Assertions are on. -O1: what is instrumented is larger.
-    sanitizers)
-      options=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=-fsanitize=address,undefined -fno-sanitize-recover=all -g1 -O1")
-      ;;
-  esac
-  options+=(-DCMAKE_C_COMPILER="$c" -DCMAKE_CXX_COMPILER="$cxx")
+  options=(-DCMAKE_C_COMPILER="$c" -DCMAKE_CXX_COMPILER="$cxx")
 }
 
-# Those whose programs were built; sets passed and run.
+# Tests, where their programs were built; sets passed and run.
 run_tests() {
   local folder=$1 index=0 label list=0,0,0
   run=0
@@ -138,7 +126,6 @@ for name in "${names[@]}"; do
   folder=$work/$name started=$SECONDS size=
   targets=(ramet_libraries ramet_tools_training_train "${tests[@]}") programs=//tools/training:train
   ! $quick || targets=("${quick_targets[@]}") programs=
-  [[ $name != sanitizers ]] || targets=(ramet_tests_runtime_all) programs=
   if ! cmake -S "$RAMET_ROOT/tools/cmake" -B "$folder" "${generator[@]}" -DRAMET_VARIANTS="$(ramet_variant)" -DRAMET_TESTS=ON \
     -DRAMET_PROGRAMS="$programs" -DRAMET_WARNINGS_ARE_ERRORS=ON "${options[@]}" >"$work/$name.log" 2>&1 ||
     ! cmake --build "$folder" -j "$jobs" --target "${targets[@]}" -- "${go_on[@]}" >>"$work/$name.log" 2>&1; then

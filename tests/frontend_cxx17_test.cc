@@ -114,7 +114,8 @@ TEST(Frontend, OtherStyles) {
   for (auto& p : linear->parameters()) torch::nn::init::normal_(p, 0.0, 0.02);
   torch::nn::CrossEntropyLoss criterion(
       torch::nn::CrossEntropyLossOptions().reduction(torch::kSum));
-  torch::nn::MSELoss mse(torch::nn::MSELossOptions(torch::kMean)), direct(torch::kNone);
+  // With parentheses alone clang takes this for the declaration of a function.
+  torch::nn::MSELoss mse{torch::nn::MSELossOptions(torch::kMean)}, direct(torch::kNone);
   EXPECT_EQ(mse(torch::ones({2}), torch::zeros({2})).item<float>(), 1);
   EXPECT_EQ(direct(torch::ones({2}), torch::zeros({2})).size(0), 2);
   criterion->to(torch::kCPU);

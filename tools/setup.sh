@@ -5,8 +5,11 @@
 #                                                  installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
-# Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder; default:
-# ramet/bazel in the user's cache folder). RAMET_CACHE_GIB (the most that the disk cache may take; default: 24), RAMET_JOBS
+# The names of packages of Debian, Ubuntu, Fedora, Arch and Alpine are in packages.txt. Where there is no Bazel, CMake builds.
+#
+# Variables: RAMET_BAZEL (default: bazel; none: CMake builds), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk
+# cache's folder; default: ramet/bazel in the user's cache folder). RAMET_CMAKE_FOLDER is CMake's build folder (default: one for
+# each clone and compiler, next to RAMET_CACHE). RAMET_CACHE_GIB (the most that the disk cache may take; default: 24), RAMET_JOBS
 # (compilations and tests at once; default: one for each core).
 set -euo pipefail
 
@@ -39,30 +42,47 @@ ramet_number() {
     ramet_misuse "$1: got ${2:-nothing}, expected a whole number from $3 to $4"
 }
 
-# Debian packages of a group. The real data is needed by training and by the tests.
-ramet_packages() {
-  case $1 in
-    build)
-      echo g++ python3 libeigen3-dev nlohmann-json3-dev libxxhash-dev libcli11-dev zlib1g-dev libgloo-dev libzip-dev lld node-d3-zoom node-d3-array
-      # Debian's Bazel needs the two rule packages; another Bazel brings its own.
-      if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
-      ;;
-    test)
-      echo googletest librapidcheck-dev libboost-math-dev $(ramet_packages see) dataset-fashion-mnist binutils cmake make pkg-config gfortran
-      if ! ramet_has_clang; then ramet_clang_package; fi
-      ;;
-    # A cross compiler, an emulator of the processor, and libraries for it.
-    arm64) echo g++-aarch64-linux-gnu qemu-user zlib1g-dev:arm64 libzip-dev:arm64 librapidcheck-dev:arm64 ;;
-    wasm) echo emscripten cmake make libeigen3-dev nlohmann-json3-dev libxxhash-dev googletest ;; # 1.5 GB
-    see) echo libcairo2-dev libdw-dev ;; # of tools/see
-    train) echo libcairo2-dev dataset-fashion-mnist ;; # Cairo brings a font, too
-    openblas) echo libopenblas-dev ;; # a peer in benchmarks
-    mpi) echo libopenmpi-dev openmpi-bin ;; # a test of the C interface, which is skipped without
-    docs) echo doxygen g++ python3 python3-markdown python3-pygments katex nodejs ;; # the last four: the tutorial
-    page) echo chromium chromium-driver python3-selenium ;; # tests of pages, which are skipped without
-    beside) echo libopenblas-dev libtbb-dev libboost-thread-dev libopenmpi-dev libopencv-core-dev ;; # in one program with these
-    *) ramet_die "no such group of packages: $1 (there are build, test, arm64, wasm, see, train, openblas, mpi, beside, docs and page)" ;;
+# Of which distribution's family this machine is: debian (Ubuntu, too), fedora, arch, alpine or other. RAMET_OS_RELEASE is a file like
+# /etc/os-release.
+ramet_system() {
+  local like
+  like=$(sed -n 's/^ID\(_LIKE\)\?=//p' "${RAMET_OS_RELEASE:-/etc/os-release}" 2>/dev/null | tr -d \"\' | tr '\n' ' ') || true
+  case " $like " in
+    *" debian "* | *" ubuntu "*) echo debian ;;
+    *" fedora "*) echo fedora ;;
+    *" arch "*) echo arch ;;
+    *" alpine "*) echo alpine ;;
+    *) if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then echo debian; else echo other; fi ;;
   esac
+}
+
+# Is Ramet built with CMake here? Debian has the Bazel that it needs. Elsewhere an installed Bazel is taken. RAMET_BAZEL=none is CMake.
+ramet_by_cmake() {
+  [[ ${RAMET_BAZEL:-} != none ]] || return 0
+  ! command -v "${RAMET_BAZEL:-bazel}" >/dev/null || return 1
+  ! grep -qx 'ID="\?debian"\?' "${RAMET_OS_RELEASE:-/etc/os-release}" 2>/dev/null
+}
+
+# Packages of a group, by this system's names (packages.txt). The real data is needed by training and by the tests.
+ramet_packages() {
+  local system column groups=("$1")
+  case $(ramet_system) in
+    fedora) column=3 ;;
+    arch) column=4 ;;
+    alpine) column=5 ;;
+    *) column=2 ;;
+  esac
+  grep -q "^$1 " "$RAMET_ROOT/tools/packages.txt" ||
+    ramet_die "no such group of packages: $1 (there are build, test, arm64, wasm, see, train, openblas, mpi, beside, docs and page)"
+  if [[ $1 == build ]]; then
+    # Debian's Bazel needs two packages of rules; another Bazel brings its own.
+    if ramet_by_cmake; then groups+=(cmake); elif ! ramet_has_own_bazel; then groups+=(bazel); fi
+  fi
+  local group
+  for group in "${groups[@]}"; do
+    awk -v group="$group" -v column="$column" '$1 == group && $column != "-" { print $column }' "$RAMET_ROOT/tools/packages.txt"
+  done
+  if [[ $1 == test && $column == 2 ]] && ! ramet_has_clang; then ramet_clang_package; fi
 }
 
 ramet_has_own_bazel() {
@@ -87,6 +107,20 @@ ramet_clang_package() {
 ramet_missing() {
   local group package packages=() installed machine
   for group in "$@"; do packages+=($(ramet_packages "$group")); done
+  case $(ramet_system) in
+    fedora)
+      for package in "${packages[@]}"; do rpm -q --whatprovides "$package" >/dev/null 2>&1 || echo "$package"; done | sort -u
+      return
+      ;;
+    arch)
+      pacman -T "${packages[@]}" | sort -u || true
+      return
+      ;;
+    alpine)
+      for package in "${packages[@]}"; do apk info -e "$package" >/dev/null 2>&1 || echo "$package"; done | sort -u
+      return
+      ;;
+  esac
   installed=$(dpkg-query -W -f='${Package}:${Architecture} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
   machine=$(dpkg --print-architecture)
   for package in "${packages[@]}"; do
@@ -98,13 +132,25 @@ ramet_missing() {
   done | sort -u
 }
 
+# How a system installs packages.
+ramet_installer() {
+  case $1 in
+    fedora) echo dnf install -y ;;
+    arch) echo pacman -S --needed --noconfirm ;;
+    alpine) echo apk add ;;
+    *) echo apt-get install ;;
+  esac
+}
+
 # Installs the missing packages of the named groups. Quick when nothing is missing.
 ramet_need() {
   ramet_home
   [[ $RAMET_ROOT != *' '* ]] || ramet_die "Bazel does not work in a folder with a space in its path: $RAMET_ROOT"
-  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    ramet_say "this is not a Debian-family system, so nothing is installed here. Needed: Bazel 4.2 (with rules_cc and" \
-      "friends as in WORKSPACE), GCC 12 or newer, Python 3, and what these Debian packages hold, at the same paths:"
+  local system
+  system=$(ramet_system)
+  if [[ $system == other ]]; then
+    ramet_say "of this distribution no names of packages are known, so nothing is installed here. Needed: CMake 3.20, Python 3," \
+      "GCC 11 or clang 14 or newer of both, and what these Debian packages hold:"
     local group
     for group in "$@"; do ramet_packages "$group" >&2; done
     exit 1
@@ -115,10 +161,16 @@ ramet_need() {
   missing=$(echo $missing)
   if [[ $(id -u) -ne 0 ]]; then
     command -v sudo >/dev/null ||
-      ramet_die "missing packages, and neither root nor sudo to install them. Run as root: apt-get install $missing"
+      ramet_die "missing packages, and neither root nor sudo to install them. Run as root: $(ramet_installer "$system") $missing"
     as_root=(sudo)
   fi
   ramet_say "installing: $missing"
+  if [[ $system != debian ]]; then
+    "${as_root[@]}" $(ramet_installer "$system") $missing >&2 || ramet_die "could not install: $missing"
+    missing=$(echo $(ramet_missing "$@"))
+    [[ -z $missing ]] || ramet_die "still missing after the installation: $missing"
+    return
+  fi
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
   # Packages for another processor: apt knows them once the architecture is named.
   if [[ $missing == *:arm64* ]] && ! dpkg --print-foreign-architectures | grep -qx arm64; then
@@ -179,9 +231,58 @@ ramet_cache() {
   echo "$cache"
 }
 
+# Where CMake builds: a folder for each clone and compiler.
+ramet_cmake_folder() {
+  local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
+  if [[ -n ${RAMET_CMAKE_FOLDER:-} ]]; then
+    echo "$RAMET_CMAKE_FOLDER"
+    return
+  fi
+  echo "$root-cmake/$("${CXX:-c++}" -dumpfullversion 2>/dev/null || echo other)-$(cksum <<<"$RAMET_ROOT ${CXX:-c++}" | cut -d ' ' -f 1)"
+}
+
+# ramet_cmake OPTIONS... -- TARGET...: configures and builds, quietly unless it fails.
+ramet_cmake() {
+  local folder options=() log
+  folder=$(ramet_cmake_folder)
+  while [[ $1 != -- ]]; do
+    options+=("$1")
+    shift
+  done
+  shift
+  if [[ ! -e $folder/CMakeCache.txt ]] && command -v ninja >/dev/null; then options+=(-G Ninja); fi
+  mkdir -p "$folder"
+  log=$folder/ramet.log
+  if ! { cmake -S "$RAMET_ROOT/tools/cmake" -B "$folder" "${options[@]}" &&
+    cmake --build "$folder" -j "${RAMET_JOBS:-$(nproc)}" --target "$@"; } >"$log" 2>&1; then
+    tail -n 60 "$log" >&2
+    return 1
+  fi
+}
+
+# ramet_cmake_build LABEL [OPTIONS...]: a program of the tree with CMake; prints its path.
+ramet_cmake_build() {
+  local label=$1 variants=native path
+  for option in "${@:2}"; do
+    case $option in
+      --//tools/bazel:variants=*) variants=${option#*=} ;;
+      *) ramet_die "this needs Bazel 4.2: CMake has no $option (tools/cmake/NOTES.md says what CMake builds)" ;;
+    esac
+  done
+  path=${label#//}
+  local package=${path%:*} name=${path#*:} target
+  target=ramet_${package}
+  [[ ${package##*/} == "$name" ]] || target+=_$name
+  ramet_say "building $label with CMake (the first time takes minutes)"
+  ramet_cmake -DRAMET_PROGRAMS="$label" -DRAMET_VARIANTS="$variants" -DRAMET_TESTS=OFF -- "${target//[^A-Za-z0-9_]/_}" ||
+    ramet_die "FAILED: could not build $label"
+  echo "$(ramet_cmake_folder)/ramet/bin/$package/$name"
+}
+
 # ramet_bazel COMMAND ARGUMENTS...: in the repository, with the disk cache, quiet where there is no terminal.
 ramet_bazel() {
   local command=$1 startup=() options
+  ! ramet_by_cmake || ramet_die "this needs Bazel 4.2, which is not installed (tools/cmake/NOTES.md says what CMake builds)"
   shift
   # An output of sources that changed while it was made must not stay in the cache.
   options=(--disk_cache="$(ramet_cache)" --experimental_guard_against_concurrent_changes)
@@ -196,6 +297,10 @@ ramet_bazel() {
 # Bazel's own changing lines, otherwise one now and then. Bazel's other words appear only when it fails.
 ramet_build() {
   local label=$1 log path
+  if ramet_by_cmake; then
+    ramet_cmake_build "$@"
+    return
+  fi
   ramet_say "building $label (the first time takes minutes)"
   if [[ -t 2 ]]; then
     ramet_bazel build --ui_event_filters=-info "$@" >&2 || ramet_die "FAILED: could not build $label"

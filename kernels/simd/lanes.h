@@ -4,6 +4,7 @@
 // register. So v3 and v4 give the same bits. The partial group at the end of a row runs the same
 // code on a padded register. So an element's result does not depend on its position.
 #pragma once
+#include "kernels/simd/shuffle.h"
 #include "kernels/simd/vmath.h"
 #include "kernels/util.h"
 #include "runtime/base/thread_pool.h"
@@ -211,21 +212,21 @@ template <class T, class V, class Op> RAMET_INLINE T lfold_register(const V& v, 
     typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
     Half low, high;
     if constexpr (n == 16) {
-      low = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
-      high = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+      low = RAMET_SHUFFLE(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+      high = RAMET_SHUFFLE(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
     } else if constexpr (n == 8) {
-      low = __builtin_shufflevector(v, v, 0, 1, 2, 3);
-      high = __builtin_shufflevector(v, v, 4, 5, 6, 7);
+      low = RAMET_SHUFFLE(v, v, 0, 1, 2, 3);
+      high = RAMET_SHUFFLE(v, v, 4, 5, 6, 7);
     } else {
-      low = __builtin_shufflevector(v, v, 0, 1);
-      high = __builtin_shufflevector(v, v, 2, 3);
+      low = RAMET_SHUFFLE(v, v, 0, 1);
+      high = RAMET_SHUFFLE(v, v, 2, 3);
     }
     return lfold_register<T>(op(low, high), op);
   } else if constexpr (n == 4) {
-    const V two = op(v, V(__builtin_shufflevector(v, v, 2, 3, 2, 3)));
-    return op(two, V(__builtin_shufflevector(two, two, 1, 1, 1, 1)))[0];
+    const V two = op(v, V(RAMET_SHUFFLE(v, v, 2, 3, 2, 3)));
+    return op(two, V(RAMET_SHUFFLE(two, two, 1, 1, 1, 1)))[0];
   } else {
-    return op(v, V(__builtin_shufflevector(v, v, 1, 1)))[0];
+    return op(v, V(RAMET_SHUFFLE(v, v, 1, 1)))[0];
   }
 }
 /// 16 lanes to one, always as the same tree: lane i with lane i + 8, then + 4, + 2, + 1.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/simd/inline.h"
+#include "kernels/simd/shuffle.h"
 
 // Is fma() one rounding?
 #define RAMET_FUSED_MULTIPLY 1
@@ -70,11 +71,7 @@ template <int S> RAMET_INLINE vi shl(vi a) { return _mm256_slli_epi32(a, S); }
 template <int S> RAMET_INLINE vi sra(vi a) { return _mm256_srai_epi32(a, S); }
 RAMET_INLINE vi bits(vf a) { return _mm256_castps_si256(a); }
 RAMET_INLINE vf float_of(vi a) { return _mm256_castsi256_ps(a); }
-RAMET_INLINE vf zip_low(vf a, vf b) {
-  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-}
-RAMET_INLINE vf zip_high(vf a, vf b) {
-  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-}
+RAMET_INLINE vf zip_low(vf a, vf b) { return RAMET_SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
+RAMET_INLINE vf zip_high(vf a, vf b) { return RAMET_SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "kernels/simd/inline.h"
+#include "kernels/simd/shuffle.h"
 
 // Is fma() one rounding?
 #define RAMET_FUSED_MULTIPLY 1
@@ -64,11 +65,10 @@ template <int S> RAMET_INLINE vi sra(vi a) { return _mm512_srai_epi32(a, S); }
 RAMET_INLINE vi bits(vf a) { return _mm512_castps_si512(a); }
 RAMET_INLINE vf float_of(vi a) { return _mm512_castsi512_ps(a); }
 RAMET_INLINE vf zip_low(vf a, vf b) {
-  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return RAMET_SHUFFLE(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 }
 RAMET_INLINE vf zip_high(vf a, vf b) {
-  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
-                                 31);
+  return RAMET_SHUFFLE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

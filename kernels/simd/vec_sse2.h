@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/simd/inline.h"
+#include "kernels/simd/shuffle.h"
 
 // Is fma() one rounding?
 #define RAMET_FUSED_MULTIPLY 0
@@ -83,7 +84,7 @@ template <int S> RAMET_INLINE vi shl(vi a) { return _mm_slli_epi32(a, S); }
 template <int S> RAMET_INLINE vi sra(vi a) { return _mm_srai_epi32(a, S); }
 RAMET_INLINE vi bits(vf a) { return _mm_castps_si128(a); }
 RAMET_INLINE vf float_of(vi a) { return _mm_castsi128_ps(a); }
-RAMET_INLINE vf zip_low(vf a, vf b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
-RAMET_INLINE vf zip_high(vf a, vf b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+RAMET_INLINE vf zip_low(vf a, vf b) { return RAMET_SHUFFLE(a, b, 0, 4, 1, 5); }
+RAMET_INLINE vf zip_high(vf a, vf b) { return RAMET_SHUFFLE(a, b, 2, 6, 3, 7); }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -125,7 +125,7 @@ void save_safetensors_index(const std::string& path, const Safetensors& content,
   index["metadata"]["total_size"] = all;
   std::vector<std::string> files;
   for (size_t i = 0; i < parts.size(); ++i) {
-    char number[48];
+    char number[64];
     std::snprintf(number, sizeof number, "-%05zu-of-%05zu.safetensors", i + 1, parts.size());
     files.push_back(stem + number);
     for (const auto& entry : parts[i].tensors)

@@ -153,7 +153,8 @@ TEST(TensorBase, HandlesCount) {
   EXPECT_FALSE(b.defined());
   EXPECT_EQ(b.use_count(), 0);
   EXPECT_EQ(c.use_count(), 2);
-  c = c;  // NOLINT: itself
+  const TensorBase& itself = c;
+  c = itself;
   EXPECT_EQ(c.use_count(), 2);
   a = TensorBase::empty({2}, kFloat, kCpu);
   EXPECT_EQ(c.use_count(), 1);

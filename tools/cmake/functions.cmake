@@ -22,6 +22,16 @@ function(ramet_compiled target standard)
   endif()
   target_include_directories(${target} PRIVATE "${ramet_root}" "${ramet_made}")
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${ramet_root}/=>")
+  # Of clang's own warnings: GCC's library itself uses what it calls deprecated, a loop that clang cannot vectorise has the same bits.
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:-Wno-deprecated-declarations;-Wno-pass-failed>")
+  if(target MATCHES "^ramet_tests_")
+    # Tests call operations in each way that C++ allows.
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANG_AND_ID:CXX,Clang,AppleClang>:-Wno-braced-scalar-init;-Wno-literal-conversion>")
+  endif()
+  # GCC 11 takes a length in its own library for too large.
+  target_compile_options(${target} PRIVATE
+    "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,12>>:-Wno-stringop-overread>")
   target_compile_definitions(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:NDEBUG>)
   target_link_libraries(${target} PRIVATE Threads::Threads)
 endfunction()

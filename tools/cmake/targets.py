@@ -40,6 +40,11 @@ def external(label):
     return REPOSITORIES.get(label, label.lstrip("@"))
 
 
+def of_gcc(option):
+    """Options that clang does not know: the compiler's own garbage, and warnings that clang does not have."""
+    return option.startswith("--param=") or option in ("-Wno-subobject-linkage", "-Wno-init-list-lifetime", "-Wno-maybe-uninitialized")
+
+
 def optimises(option):
     return option.startswith("-O") or option == "-U_FORTIFY_SOURCE"
 
@@ -89,9 +94,11 @@ class Writer:
 
     def compile_options(self, words):
         """For C++ alone: a target may have sources of CUDA or of the assembler. What optimises, where the build does."""
-        plain = [w for w in words if not optimises(w)]
+        plain = [w for w in words if not optimises(w) and not of_gcc(w)]
+        gcc = [w for w in words if of_gcc(w)]
         fast = [w for w in words if optimises(w)]
         result = ["$<$<COMPILE_LANGUAGE:CXX>:%s>" % ";".join(plain)] if plain else []
+        result += ["$<$<COMPILE_LANG_AND_ID:CXX,GNU>:%s>" % ";".join(gcc)] if gcc else []
         return result + (["$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:%s>" % ";".join(fast)] if fast else [])
 
     def holder(self, header, words, standard):
@@ -133,7 +140,9 @@ class Writer:
             properties = []
             if of_all != by_file[file.path][0]:
                 properties += ["COMPILE_OPTIONS", ";".join(self.compile_options(by_file[file.path][0]))]
-            if chosen and not begins[file.path]:
+            # A precompiled header is read only by what is optimised as it was.
+            of_other_speed = any(optimises(w) and w not in words for w in by_file[file.path][0])
+            if chosen and (not begins[file.path] or of_other_speed):
                 properties += ["SKIP_PRECOMPILE_HEADERS", "ON"]
             if properties:
                 self.line('set_source_files_properties("%s" PROPERTIES %s)', self.path(file), quoted(properties))

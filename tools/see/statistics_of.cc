@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "autograd/grad_mode.h"
+#include "kernels/simd/shuffle.h"
 #include "runtime/base/thread_pool.h"
 
 namespace ramet {
@@ -63,8 +64,8 @@ struct Sum {
     std::swap(a, b);
   }
   RAMET_ALWAYS void add(const Wide<float>::Values& v) {
-    a += __builtin_convertvector(__builtin_shufflevector(v, v, 0, 1, 2, 3), Doubles);
-    b += __builtin_convertvector(__builtin_shufflevector(v, v, 4, 5, 6, 7), Doubles);
+    a += __builtin_convertvector(RAMET_SHUFFLE(v, v, 0, 1, 2, 3), Doubles);
+    b += __builtin_convertvector(RAMET_SHUFFLE(v, v, 4, 5, 6, 7), Doubles);
   }
   double get() const {
     const Doubles c = a + b;

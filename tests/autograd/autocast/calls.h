@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/graph/node.h"
 #include "autograd/ops.h"
 
 namespace ramet {

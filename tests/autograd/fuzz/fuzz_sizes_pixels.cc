@@ -96,13 +96,13 @@ std::vector<SizeRow> size_rows_of_pixels() {
          const Grid g = draw_grid(d);
          const std::vector<int64_t> size = {d.mostly("output_size", 1, 6),
                                             d.mostly("output_size", 1, 6)};
-         const auto n = size[0] > 0 && size[1] > 0 ? g.blocks(size[0], size[1]) : std::nullopt;
+         const Wide n = size[0] > 0 && size[1] > 0 ? g.blocks(size[0], size[1]).value_or(0) : 0;
          // As many columns as there should be, or one.
          const auto few = [](Wide k) { return k > 0 && k <= 64; };
-         const bool fits = n && few(*n) && few(g.kernel[0]) && few(g.kernel[1]);
-         const Tensor x = fits ? ones({2 * g.kernel[0] * g.kernel[1], int64_t(*n)}) : ones({2, 65});
+         const bool fits = few(n) && few(g.kernel[0]) && few(g.kernel[1]);
+         const Tensor x = fits ? ones({2 * g.kernel[0] * g.kernel[1], int64_t(n)}) : ones({2, 65});
          const Wide per = Wide{g.kernel[0]} * g.kernel[1];
-         const bool fine = fits || (n && *n == 65 && 2 % per == 0);
+         const bool fine = fits || (n == 65 && 2 % per == 0);
          d.expect(
              fine ? one({x.size(0) / per, size[0], size[1]}) : Right(),
              [&] { return col2im(x, size, g.kernel, g.dilation, g.padding, g.stride); }, 4);

@@ -31,7 +31,7 @@ void adam(const Buffer& p, const Buffer& g, const Buffer& m, const Buffer& v,
     const auto at = [&](const Buffer& b) -> void* {
       return const_cast<Buffer&>(b).as<char>() + from[i] * static_cast<int64_t>(item_size(b.dtype));
     };
-    a.tensors[i] = {at(p), at(g), at(m), at(v), nullptr, from[i + 1] - from[i], nullptr};
+    a.tensors[i] = {at(p), at(g), {at(m), at(v)}, from[i + 1] - from[i], nullptr};
   }
   adam_step(raw::kCpuStream, a);
 }
@@ -54,7 +54,8 @@ TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
           g.fill(v);
           SgdArgs a{};
           a.count = 1;
-          a.tensors[0] = {p.data(), g.data(), with_momentum ? buffer.data() : nullptr, n, nullptr};
+          a.tensors[0] = {
+              p.data(), g.data(), {with_momentum ? buffer.data() : nullptr}, n, nullptr};
           a.lr = 0.1, a.momentum = static_cast<double>(momentum),
           a.dampening = static_cast<double>(dampening), a.weight_decay = static_cast<double>(decay);
           a.dtype = a.gradient_dtype = a.state_dtype = t;
@@ -95,8 +96,8 @@ TEST(OptimizerStep, AdamForEveryCombinationOfOptions) {
           g.fill(v, step == 3 ? 0.1 : 1);
           AdamArgs a{};
           a.count = 1;
-          a.tensors[0] = {p.data(), g.data(), m.data(), s.data(), amsgrad ? top.data() : nullptr,
-                          n,        nullptr};
+          a.tensors[0] = {
+              p.data(), g.data(), {m.data(), s.data(), amsgrad ? top.data() : nullptr}, n, nullptr};
           a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.99, a.eps = 1e-6,
           a.weight_decay = static_cast<double>(decay);
           a.bias1 = 1 - std::pow(0.9, step), a.bias2 = 1 - std::pow(0.99, step);

@@ -136,7 +136,9 @@ TEST(Gamma, FloatsAreRoundedOnce) {  // every so manieth float of the whole rang
     uint32_t step;
   } kCases[] = {{kLgamma, 19979},         {kDigamma, 19979},        {polygamma_of(0), 99991},
                 {polygamma_of(1), 49999}, {polygamma_of(2), 99991}, {polygamma_of(7), 99991}};
-  for (const auto& [f, step] : kCases) {
+  for (const auto& row : kCases) {
+    const Function& f = row.f;
+    const uint32_t step = row.step;
     Buffer x((int64_t{1} << 32) / step, kFloat), y(x.size, kFloat);
     std::vector<R> exact;
     for (int64_t i = 0; i < x.size; ++i) {

@@ -21,6 +21,7 @@ std::string compared_with_differences(const DoubleBackwardLab& answer, const cha
       wrong(
           "the gradient that your backward gives has no history: nothing was recorded while it was "
           "computed, so it has no derivative");
+    if (said.find("incorrect number of gradients") != std::string::npos) wrong(said);
     wrong("central differences of ", of, " disagree with what your backward gives: ", said);
   }
   return "central differences give the same";
@@ -98,8 +99,8 @@ std::string grade_penalty(const DoubleBackwardLab& answer) {
 
 void grade(const DoubleBackwardLab& answer, Report& report) {
   report.step("the first derivative of gauss",
-              "the derivative of exp(u) is exp(u) times that of u; what comes in as grads[0] is a "
-              "factor of it: chapter 1",
+              "one gradient for each argument of forward; the derivative of exp(u) is exp(u) times "
+              "that of u, and what comes in as grads[0] is a factor of it: chapters 1 and 2",
               [&]() -> std::string {
                 return compared_with_differences(
                     answer, "gauss()",

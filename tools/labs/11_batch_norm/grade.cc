@@ -73,6 +73,12 @@ void expect_close(const Tensor& got, const Tensor& want, double tolerance,
   }
 }
 
+/// Wrong where `got` is still `was`.
+void expect_changed(const Tensor& got, const Tensor& was, const std::string& what) {
+  expect(!equal(got, was), what, " is as it was before the call, ", was[0].item<double>(),
+         " in each element: nothing was written into it");
+}
+
 std::string check_forward(const BatchNormLab& answer, const std::vector<int64_t>& rows) {
   const Both both(answer, rows);
   expect_close(both.result(), both.want, 1e-9, "the result");
@@ -104,10 +110,18 @@ void grade(const BatchNormLab& answer, Report& report) {
                              "the result for x around 8000 in float32");
                 return "48 numbers around 8000 in float32 as on the whole batch";
               });
-  report.step("running statistics", "which of the two variances does LibTorch keep? task.md",
+  report.step("the running mean",
+              "in place, a part of the old one and a part of this batch's: task.md",
               [&]() -> std::string {
                 const Both both(answer, {5, 3});
+                expect_changed(both.mean, zeros({kFeatures}, kDouble), "running_mean");
                 expect_close(both.mean, both.whole->running_mean, 1e-9, "running_mean");
+                return "as on the whole batch";
+              });
+  report.step("the running variance", "which of the two variances does LibTorch keep? task.md",
+              [&]() -> std::string {
+                const Both both(answer, {5, 3});
+                expect_changed(both.var, ones({kFeatures}, kDouble), "running_var");
                 expect_close(both.var, both.whole->running_var, 1e-9, "running_var");
                 return "as on the whole batch";
               });

@@ -29,27 +29,37 @@ template <class... Piece> void expect(bool right, const Piece&... pieces) {
 
 /// Writes down how far an answer gets, line by line. The process that started the program reads it,
 /// also where the answer crashes or never ends (tools/labs/lab.py). A line is a word and its text:
-///   begin WHAT, ok WHAT WHAT-WAS-SEEN, wrong WHAT TEXT, hint TEXT, with tabs between; done.
+///   begin WHAT HINT, ok WHAT WHAT-WAS-SEEN TICKET, wrong WHAT TEXT, with tabs between; done
+///   TICKET.
+///
+/// Tickets are words that the starting process makes up, one for each step that can pass and one
+/// for the end. They come on the standard input. grader.cc takes them before the answer's static
+/// constructors run, so a report that the answer writes lacks them. Without --tickets they are
+/// empty.
 class Report {
  public:
-  explicit Report(FILE* to) : to_(to) {}
+  /// Without tickets unless `key` is the first of the words on the standard input.
+  Report(FILE* to, const char* key);
 
   /// Runs `body` unless an earlier step was wrong. It returns what it has seen and throws Wrong;
   /// any other exception is the answer's. `hint` says where the student should search after a
-  /// failure.
+  /// failure, a crash or a time that ran out.
   void step(const std::string& what, const std::string& hint,
             const std::function<std::string()>& body);
   bool passed() const { return passed_; }
-  void done() { line("done"); }
+  void done();
 
  private:
   FILE* to_;
-  bool passed_ = true;
+  bool passed_ = true, has_key_;
+  size_t used_ = 1;  // tickets
+  std::string ticket();
   void line(const std::string& text);
 };
 
-/// main() of a check: grades, and writes the report into the file that the one argument names.
-/// Returns 0 where the answer passed, else 1.
-int run(int argc, char** argv, const std::function<void(Report&)>& grade);
+/// main() of a check: grades, and writes the report into the file that the first argument names.
+/// Returns 0 where the answer passed, else 1. `key`: see Report. It is no std::string: a kernel's
+/// file would define the functions of that class, and the checker would watch them.
+int run(int argc, char** argv, const char* key, const std::function<void(Report&)>& grade);
 
 }  // namespace ramet::labs

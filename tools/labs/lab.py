@@ -8,6 +8,11 @@ usage: lab.py list
 
 check compiles one file, links it with what Bazel has built, and runs it: grader.h says what the program writes down. The exit code is
 0 where all is right, 1 where something is wrong, 2 where the call is.
+
+A pass means: the file includes the library, the standard library and nothing else; and the grader's own code wrote down every step that
+about.txt names (the tickets in grader.h). What remains possible: a solution that is pasted, which no check of one file can tell from one
+that was written; and an attack on the process itself, by a search of its memory or by a C function that replaces the library's. A grade
+that has to be certain needs a person who reads the file.
 """
 
 import argparse
@@ -17,6 +22,7 @@ import os
 import pathlib
 import re
 import resource
+import secrets
 import shutil
 import signal
 import subprocess
@@ -44,6 +50,7 @@ SIGNALS = {
 MOST_OUTPUT = 1 << 20
 MOST_MEMORY = 4 << 30
 SHOWN_LINES = 12
+OWN_FILE = "a lab is one file: it includes ramet.h, what it included as it came, and headers of the standard library"
 
 
 def misuse(text):
@@ -80,7 +87,9 @@ def start(number, to):
     (to / ".lab").write_text(lab.name + "\n")
     # clangd and the editors that ask it take their options from here.
     (to / "compile_flags.txt").write_text("-xc++\n-std=c++20\n-iquote\n%s\n-isystem\n%s\n" % (ROOT, CUDA_HEADERS))
-    print("lab %d, %s\nread %s/task.md, fill the holes of %s/%s, then: ./tools/lab check %s" % (lab.number, lab.title(), to, to, lab.file, to))
+    about = lab.about()
+    print("lab %d, %s: level %d, about %d minutes" % (lab.number, lab.title(), about["level"], about["minutes"]))
+    print("read %s/task.md, fill the holes of %s/%s, then: ./tools/lab check %s" % (to, to, lab.file, to))
 
 
 def lab_of(folder):
@@ -110,6 +119,10 @@ class Check:
         self.work = self.folder / ".build"
         self.work.mkdir(exist_ok=True)
         self.file = self.folder / self.lab.file
+        self.kit = json.loads((self.built / "tools/labs/kit.json").read_text())
+        self.steps = self.lab.about()["steps"]
+        self.key = secrets.token_hex(8)
+        self.tickets = [secrets.token_hex(8) for _ in range(len(self.steps) + 1)]
         self.holes = sources.holes(self.file.read_text(errors="replace"))
 
     def fail(self, text, hint=None):
@@ -127,25 +140,37 @@ class Check:
     def run(self):
         print("lab %d, %s" % (self.lab.number, self.lab.title()))
         program = self.work / "check"
-        said = self.compile() or self.link(program)
+        said = self.compile() or self.others_code() or self.link(program)
         return said if said else self.grade(program)
 
     def compile(self):
-        # Reports of the checker name lab.cu where they find lab.cu.cc.
-        self.glue = self.work / (self.lab.file + ("" if self.lab.file.endswith(".cc") else ".cc"))
-        self.glue.write_text(
-            '#include "%s"\n#include "tools/labs/%s/lab.h"\n'
-            "int main(int argc, char** argv) {\n"
-            "  return ramet::labs::run(argc, argv, [](ramet::labs::Report& r) { ramet::labs::grade(LAB_ANSWER(::lab), r); });\n}\n"
-            % (self.file, self.lab.name)
+        # The grader's functions are fixed before the student's file is read. No macro of that file changes the words of main(). Only
+        # main() knows the key.
+        kind = re.search(r"LAB_ANSWER\(space\)[\s\\]*ramet::labs::(\w+)", (self.lab.folder / "lab.h").read_text()).group(1)
+        first = (
+            "namespace {\n"
+            "void (*const volatile grade_{key})(const ramet::labs::{kind}&, ramet::labs::Report&) = &ramet::labs::grade;\n"
+            "auto* const volatile run_{key} = &ramet::labs::run;\n"
+            "}}\n"
         )
+        main = (
+            "int main(int argc, char** argv) {{\n"
+            "  const ramet::labs::{kind} answer = LAB_ANSWER(::lab);\n"
+            '  return run_{key}(argc, argv, "{key}", [&](ramet::labs::Report& report) {{ grade_{key}(answer, report); }});\n'
+            "}}\n"
+        )
+        macros = sorted(set(re.findall(r"\b[A-Za-z]\w*", main.format(key="", kind=kind))) - {"LAB_ANSWER"})
+        undone = "".join("#undef %s\n" % word for word in macros)
+        text = '#include "tools/labs/%s/lab.h"\n%s#include "%s"\n%s%s' % (self.lab.name, first, self.file, undone, main)
+        text = text.replace("{key}", self.key).replace("{kind}", kind).replace("{{", "{").replace("}}", "}")
         self.object = self.work / "lab.o"
         self.object.unlink(missing_ok=True)
         options = kernel_options() if self.lab.is_kernel else ["-O0"]
         done = subprocess.run(
             [os.environ.get("CXX", "g++"), "-std=c++20", "-Wall", "-Wno-unknown-pragmas", "-ffp-contract=off", "-fdiagnostics-color=never",
-             "-iquote", ROOT, "-isystem", CUDA_HEADERS, *options, "-c", self.glue, "-o", self.object],
-            capture_output=True, text=True, errors="replace", cwd=ROOT)  # fmt: skip
+             "-iquote", ROOT, "-isystem", CUDA_HEADERS, *options, "-MD", "-MT", "lab", "-MF", self.work / "lab.d",
+             "-xc++", "-c", "-", "-o", self.object],
+            input=text, capture_output=True, text=True, errors="replace", cwd=ROOT)  # fmt: skip
         lines = [line.replace(str(self.file), self.lab.file) for line in done.stderr.split("\n") if line]
         mine = re.compile(re.escape(self.lab.file) + r":(\d+):(?:\d+:)? (warning|(?:fatal )?error): ")
         found = [(i, int(m.group(1))) for i, line in enumerate(lines) if (m := mine.match(line)) and ("error" in m.group(2)) == (done.returncode != 0)]
@@ -164,11 +189,34 @@ class Check:
             hint = "the grader does not find what it calls, which was in %s as it came" % self.lab.file
         return self.fail(text, hint)
 
+    def others_code(self):
+        """Refuses what the file has from elsewhere, and what would run before the grader has its tickets."""
+        solutions = [lab.solution for lab in labs()]
+        if any(os.path.samefile(self.file, solution) for solution in solutions):
+            return self.fail("%s is a link to a solution of the labs" % self.lab.file, OWN_FILE)
+        root, system = os.path.realpath(ROOT / "ramet.h")[: -len("ramet.h")], self.system_folders()
+        allowed = {os.path.realpath(ROOT / header) for header in self.kit["headers"]} | {os.path.realpath(self.file), "<stdin>"}
+        words = re.sub(r"\\\n", " ", (self.work / "lab.d").read_text(errors="replace")).split(": ", 1)[1]
+        for name in (re.sub(r"\\([ #])", r"\1", word).replace("$$", "$") for word in re.findall(r"(?:\\.|\S)+", words)):
+            file = name if name == "<stdin>" else os.path.realpath(os.path.join(ROOT, name))
+            if file in allowed or (not file.startswith(root) and file.startswith(system)):
+                continue
+            return self.fail("%s includes %s" % (self.lab.file, name), OWN_FILE)
+        if b".preinit_array" in self.object.read_bytes():
+            return self.fail("%s has a function that runs before the program begins" % self.lab.file, "leave the section .preinit_array alone")
+        return 0
+
+    def system_folders(self):
+        """Where the compiler searches for the headers of the standard library and of the system."""
+        said = subprocess.run([os.environ.get("CXX", "g++"), "-E", "-v", "-xc++", os.devnull], capture_output=True, text=True, errors="replace")
+        found = re.search(r"search starts here:\n((?: .*\n)*)End of search", said.stderr[said.stderr.find("#include <") :])
+        return tuple(os.path.realpath(line.strip()) + os.sep for line in found.group(1).splitlines()) if found else ("/usr/",)
+
     def link(self, program):
-        kit = json.loads((self.built / "tools/labs/kit.json").read_text())
-        archives = [str(self.built / a) for a in kit["archives"]]
-        # Nothing names what is in the checker. (Bazel calls archives that are always linked .lo.)
-        whole = [a for a in archives if os.path.basename(a).startswith("libchecks.")]
+        archives = [str(self.built / a) for a in self.kit["archives"]]
+        # Nothing names what is in the checker, so all of it is linked. So is all of the grader: a function of the same name in the
+        # student's file is then an error, not a replacement. Bazel calls such an archive .a or .lo.
+        whole = [a for a in archives if os.path.basename(a).startswith(("libchecks.", "libgraders."))]
         others = [a for a in archives if a not in whole]
         done = subprocess.run(
             [os.environ.get("CXX", "g++"), "-fuse-ld=lld", self.object, "-Wl,--whole-archive", *whole, "-Wl,--no-whole-archive",
@@ -182,6 +230,7 @@ class Check:
     def grade(self, program):
         report, output = self.work / "report", self.work / "output"
         report.write_text("")
+        self.object.unlink()  # it holds the key
 
         def limits():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -192,8 +241,13 @@ class Check:
 
         late = False
         with open(output, "wb") as out:
-            child = subprocess.Popen([program, report], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=self.folder,
+            child = subprocess.Popen([program, report, "--tickets"], stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, cwd=self.folder,
                                      preexec_fn=limits, start_new_session=True)  # fmt: skip
+            try:
+                child.stdin.write("\n".join([self.key, *self.tickets, ""]).encode())
+                child.stdin.close()
+            except BrokenPipeError:
+                pass
             try:
                 code = child.wait(self.seconds)
             except subprocess.TimeoutExpired:
@@ -210,31 +264,60 @@ class Check:
         return result
 
     def show(self, report, code, late):
-        rows = [line.split("\t") for line in report.read_text(errors="replace").split("\n") if line]
+        # Reports of the checker name what was compiled, with the line of the student's file.
+        text = report.read_text(errors="replace").replace("<stdin>:", self.lab.file + ":")
+        rows = [line.split("\t") for line in text.split("\n") if line]
         rows = [[word.replace("\\n", "\n") for word in row] for row in rows]
-        begun = [row[1] for row in rows if row[0] == "begin"]
-        done = any(row[0] == "done" for row in rows)
+        passed, begun, hint, done = 0, None, None, False
         for row in rows:
-            if row[0] == "ok":
-                print("  ok     %s: %s" % (row[1], row[2]))
-        wrong = [row for row in rows if row[0] == "wrong"]
-        passed = sum(row[0] == "ok" for row in rows)
-        if wrong:
-            hint = [row[1] for row in rows if row[0] == "hint"]
-            return self.fail("%s: %s" % (wrong[0][1], wrong[0][2]), hint[0] if hint else None)
-        at = "in the step \"%s\"" % begun[-1] if len(begun) > passed else "outside of all steps"
+            last = passed == len(self.steps)
+            if row[0] == "begin" and len(row) == 3 and not last and row[1] == self.steps[passed]:
+                begun, hint = row[1:]
+            elif row[0] == "ok" and begun and row[1] == begun and row[-1] == self.tickets[passed]:
+                print("  ok     %s: %s" % (begun, "\t".join(row[2:-1])))
+                passed, begun, hint = passed + 1, None, None
+            elif row[0] == "wrong" and begun and row[1] == begun:
+                return self.fail("%s: %s" % (begun, "\t".join(row[2:])), hint)
+            elif row == ["done", self.tickets[-1]] and last and not done:
+                done = True
+            else:
+                return self.fail("the report has a line that the grader did not write: %s" % " ".join(row[:2])[:80],
+                                 "only steps of the grader count: fill the holes, and let the program run to its end")  # fmt: skip
+        at = "in the step \"%s\"" % begun if begun else "outside of all steps"
         if late:
             return self.fail("%s it did not come to an end in %d seconds: a loop that does not stop, a wait for what never comes, or work that "
-                             "grows too fast" % (at, self.seconds))  # fmt: skip
+                             "grows too fast" % (at, self.seconds), hint)  # fmt: skip
         if code is not None and code < 0:
             number = signal.Signals(-code)
-            return self.fail("%s it crashed: %s, %s" % (at, number.name, SIGNALS.get(number, "a signal")))
+            return self.fail("%s it crashed: %s, %s" % (at, number.name, SIGNALS.get(number, "a signal")), hint)
         if not done:
-            return self.fail("%s the program ended by itself, with exit code %s: was exit() called?" % (at, code))
+            return self.fail("%s the program ended by itself, with exit code %s: was exit() called?" % (at, code), hint)
         if code != 0:
             return self.fail("all steps passed, and the program ended with exit code %s" % code)
-        print("passed: %d steps" % passed)
+        print("passed: %d %s" % (passed, "step" if passed == 1 else "steps"))
+        self.what_next()
         return 0
+
+    def what_next(self):
+        print("Ramet's own, to compare with yours: " + self.lab.about()["own"])
+        order = sources.in_order()
+        at = [lab.name for lab in order].index(self.lab.name) + 1
+        if at == len(order):
+            print("next: this was the last one of the list")
+        else:
+            about = order[at].about()
+            print("next: lab %d, %s (level %d, about %d minutes): ./tools/lab start %d DIR"
+                  % (order[at].number, order[at].title(), about["level"], about["minutes"], order[at].number))  # fmt: skip
+
+
+def show_list():
+    order = sources.in_order()
+    width = max(len(lab.title()) for lab in order)
+    print("lab %-*s  level  minutes  chapter" % (width, ""))
+    for lab in order:
+        about = lab.about()
+        print("%2d  %-*s  %5d  %7d  %s" % (lab.number, width, lab.title(), about["level"], about["minutes"], about["chapter"]))
+    print("The easiest come first. The minutes are for readers of the chapter (tools/docs/tutorial).")
 
 
 def main():
@@ -251,8 +334,7 @@ def main():
     one.add_argument("--seconds", type=int, default=10)
     a = parser.parse_args()
     if a.command == "list":
-        for lab in labs():
-            print("%2d  %s" % (lab.number, lab.title()))
+        show_list()
     elif a.command == "start":
         start(a.number, a.folder)
     elif a.command == "has":

@@ -6,6 +6,8 @@
   solution.cc  (or .cu) a solution in `namespace lab`, from which the file with holes is made
   wrong.txt    changes of the solution, each of which the grader has to refuse with the right words
   grade.cc     the grader
+  about.txt    for `list` and for what follows a pass: LEVEL (1 to 4), MINUTES, CHAPTER (a file of the tutorial), OWN (the place in Ramet
+               that does the same); then each STEP of the grader, in order
 
 usage: sources.py LAB_FOLDER >ANSWERS.cc   the solution, all wrong ones and the file with holes in namespaces of their own, for the tests
 """
@@ -26,6 +28,11 @@ def folders():
     return sorted(f for f in HERE.iterdir() if re.match(r"\d\d_", f.name) and f.is_dir())
 
 
+def in_order():
+    """The labs, easiest first."""
+    return sorted(map(Lab, folders()), key=lambda lab: (lab.about()["level"], lab.number))
+
+
 class Lab:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -38,6 +45,15 @@ class Lab:
     def title(self):
         line = (self.folder / "task.md").read_text().split("\n", 1)[0]
         return re.sub(r"^# *\d+\. *", "", line)
+
+    def about(self):
+        """{"level", "minutes", "chapter", "own", "steps"}"""
+        rows = [line.split(" ", 1) for line in (self.folder / "about.txt").read_text().splitlines()]
+        words = [word for word, _ in rows]
+        if words[:4] != ["LEVEL", "MINUTES", "CHAPTER", "OWN"] or set(words[4:]) != {"STEP"}:
+            raise SystemExit("%s/about.txt: not well formed" % self.name)
+        level, minutes, chapter, own = (text for _, text in rows[:4])
+        return {"level": int(level), "minutes": int(minutes), "chapter": chapter, "own": own, "steps": [text for _, text in rows[4:]]}
 
     def with_holes(self):
         def emptied(m):

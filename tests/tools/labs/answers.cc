@@ -21,5 +21,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int which = std::atoi(argv[2]);
-  return run(argc - 2, argv + 2, [&](Report& report) { answers[lab - 1](which, report); });
+  return run(argc - 2, argv + 2, "", [&](Report& report) { answers[lab - 1](which, report); });
 }

@@ -1,6 +1,7 @@
 #include "autograd/ivalue.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <new>
 #include <ostream>
@@ -205,6 +206,12 @@ IValue::IValue(const Scalar& v)
 
 IValue::Object::~Object() = default;
 void IValue::Object::print(std::ostream& out) const { out << '<' << class_name() << " object>"; }
+IValue IValue::Object::getAttr(const std::string& name) const {
+  fail("IValue::Object::getAttr", class_name(), " has no attribute '", name, "'");
+}
+void IValue::Object::setAttr(const std::string& name, IValue) {
+  fail("IValue::Object::setAttr", class_name(), " has no attribute '", name, "'");
+}
 
 template <class T> const T* IValue::held() const {
   const auto* held = std::get_if<std::shared_ptr<const Held>>(&value_);
@@ -214,6 +221,9 @@ void IValue::wrong(const char* wanted) const {
   RAMET_CHECK(!isOpaque(), "IValue", "got ", *this,
               ", which a file has and this library cannot hold, expected ", wanted);
   fail("IValue", "got ", kNames[kind()].ours, ", expected ", wanted);
+}
+void IValue::wrong_size(size_t got, size_t expected) {
+  fail("IValue", "got a tuple of ", got, " values, expected ", expected);
 }
 template <class T> const T& IValue::get(const char* wanted) const {
   if (const T* v = held<T>()) return *v;
@@ -228,13 +238,22 @@ bool IValue::isTensorList() const { return held<List<Tensor>>(); }
 bool IValue::isGenericDict() const { return held<GenericDict>(); }
 bool IValue::isTuple() const { return held<TuplePtr>(); }
 bool IValue::isObject() const { return held<ObjectPtr>(); }
+bool IValue::isModule() const {
+  const auto* object = held<ObjectPtr>();
+  return object && (*object)->role() == Object::Role::kModule;
+}
+bool IValue::isEnum() const {
+  const auto* object = held<ObjectPtr>();
+  return object && (*object)->role() == Object::Role::kEnumerator;
+}
 bool IValue::isFuture() const { return held<FuturePtr>(); }
 bool IValue::isDevice() const { return held<Device>(); }
 bool IValue::isGenerator() const { return held<Generator>(); }
 bool IValue::isOpaque() const { return held<Opaque>(); }
 bool IValue::isList() const {
-  return isIntList() || isDoubleList() || isBoolList() || isTensorList() || held<GenericList>();
+  return isIntList() || isDoubleList() || isBoolList() || isTensorList() || isGenericList();
 }
+bool IValue::isGenericList() const { return held<GenericList>(); }
 std::string IValue::tagKind() const { return kNames[kind()].tag; }
 
 bool IValue::is(const IValue& other) const {
@@ -260,10 +279,30 @@ bool IValue::is(const IValue& other) const {
       (*held)->value);
 }
 
+size_t IValue::hash(const IValue& value) {
+  if (value.isNone()) return 0;
+  if (value.isBool()) return std::hash<bool>()(value.toBool());
+  if (value.isInt()) return std::hash<int64_t>()(value.toInt());
+  if (value.isDouble()) return std::hash<double>()(value.toDouble());
+  if (value.isString()) return std::hash<std::string>()(value.toStringRef());
+  if (value.isTensor())
+    return std::hash<const void*>()(value.toTensor().defined() ? value.toTensor().impl() : nullptr);
+  if (value.isDevice()) return std::hash<std::string>()(value.toDevice().str());
+  if (!value.isTuple()) fail("IValue::hash", "Can't hash IValues with tag '", value.tagKind(), "'");
+  size_t all = value.toTupleRef().size();
+  for (const IValue& item : value.toTupleRef().elements())
+    all ^= hash(item) + 0x9e3779b97f4a7c15 + (all << 6) + (all >> 2);
+  return all;
+}
+
 const std::string& IValue::toStringRef() const { return get<std::string>("string"); }
 Device IValue::toDevice() const { return get<Device>("device"); }
 const Generator& IValue::toGenerator() const { return get<Generator>("generator"); }
 const IValue::ObjectPtr& IValue::toObject() const { return get<ObjectPtr>("object"); }
+IValue::EnumHolder IValue::toEnumHolder() const {
+  if (!isEnum()) wrong("enumerator");
+  return EnumHolder(toObject());
+}
 const IValue::FuturePtr& IValue::toFuture() const { return get<FuturePtr>("future"); }
 const std::vector<int64_t>& IValue::toIntVector() const {
   return get<List<int64_t>>("int list").vec();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -17,6 +18,9 @@
 namespace ramet {
 
 class IValue;
+namespace jit {
+class Module;
+}
 
 namespace detail {
 /// Keys are None, numbers, bools and strings; each kind is distinct. A key of another kind is an
@@ -67,6 +71,20 @@ class RAMET_API IValue {
     virtual ~Object();
     /// The class's full name ("__torch__.net.Net").
     virtual const std::string& class_name() const = 0;
+    /// LibTorch's name for it.
+    const std::string& name() const { return class_name(); }
+    /// What a class is: one of modules, of enumerators, or another.
+    enum class Role {
+      kPlain,       // neither of the two
+      kModule,      // a subclass of torch.nn.Module
+      kEnumerator,  // a subclass of enum.Enum
+    };
+    /// What its class is.
+    virtual Role role() const { return Role::kPlain; }
+    /// An attribute by name. An Error where the class has none of that name, or, of the second,
+    /// where the value has not the attribute's type:
+    virtual IValue getAttr(const std::string& name) const;
+    virtual void setAttr(const std::string& name, IValue value);
     /// Prints "<__torch__.net.Net object>"; an enumerator prints otherwise.
     virtual void print(std::ostream& out) const;
   };
@@ -81,6 +99,8 @@ class RAMET_API IValue {
   struct Opaque {
     std::string name;  // "argparse.Namespace", "tensor of torch.complex64"
   };
+  /// An enumerator, as LibTorch shows it: `toEnumHolder()->name()`.
+  class RAMET_API EnumHolder;
 
   IValue() = default;
   IValue(const IValue&) = default;
@@ -117,6 +137,10 @@ class RAMET_API IValue {
   IValue(Device v);
   IValue(Generator v);
   IValue(Opaque v);
+  /// None where it holds nothing.
+  template <class T> IValue(std::optional<T> v) {
+    if (v) *this = IValue(std::move(*v));
+  }
   template <class... T>
   IValue(std::tuple<T...> v)
       : IValue(std::apply(
@@ -145,10 +169,21 @@ class RAMET_API IValue {
   bool isDevice() const;
   bool isGenerator() const;
   bool isOpaque() const;
+  /// A list of any values: none of numbers, bools or tensors.
+  bool isGenericList() const;
+  /// An object that is a module, or an enumerator:
+  bool isModule() const;
+  bool isEnum() const;
+  /// Of a class that C++ has registered. Always false: this library has none.
+  bool isCustomClass() const { return false; }
   /// Its kind by LibTorch's name: "Tensor", "Int", "GenericList" for every list, and so on.
   std::string tagKind() const;
   /// Are both one object (Python's `is`)? Numbers and strings are where they are equal.
   bool is(const IValue& other) const;
+  /// Of numbers, strings, tensors (by identity), devices, None and tuples of these. An Error of any
+  /// other value.
+  static size_t hash(const IValue& value);
+  IValue hash() const { return static_cast<int64_t>(hash(*this)); }
 
   /// The value; an Error where it is of another kind:
   double toDouble() const { return small<double>("double"); }
@@ -156,14 +191,21 @@ class RAMET_API IValue {
   bool toBool() const { return small<bool>("bool"); }
   const Tensor& toTensor() const { return small<Tensor>("Tensor"); }
   const std::string& toStringRef() const;
+  std::string_view toStringView() const { return toStringRef(); }
   Device toDevice() const;
   const Generator& toGenerator() const;
   const ObjectPtr& toObject() const;
+  Object& toObjectRef() const { return *toObject(); }
+  EnumHolder toEnumHolder() const;
   const FuturePtr& toFuture() const;
   const std::vector<int64_t>& toIntVector() const;
   const std::vector<double>& toDoubleVector() const;
   const std::vector<Tensor>& toTensorVector() const;
   Scalar toScalar() const;
+  /// The module that a value of a script is. The library :script has this, and deepcopy().
+  jit::Module toModule() const;
+  /// A copy with its own tensors, lists and objects; what was shared inside is shared in the copy.
+  IValue deepcopy(std::optional<Device> device = std::nullopt) const;
   /// LibTorch returns strings and lists as pointers: `toString()->string()`.
   struct Text {
     std::string text;  // the text
@@ -192,7 +234,8 @@ class RAMET_API IValue {
   /// The value as one of the types above, or as an integer or floating-point number of another
   /// size. An Error where it does not fit.
   template <class T> T to() const {
-    if constexpr (std::is_same<T, bool>::value) return toBool();
+    if constexpr (Parts<T>::known) return Parts<T>::of(*this);
+    else if constexpr (std::is_same<T, bool>::value) return toBool();
     else if constexpr (std::is_integral<T>::value) return Scalar(toInt()).to<T>();
     else if constexpr (std::is_floating_point<T>::value) return static_cast<T>(toDouble());
     else if constexpr (std::is_same<T, Scalar>::value) return toScalar();
@@ -217,19 +260,22 @@ class RAMET_API IValue {
   }
 
   /// Prints as LibTorch does: "None", "True", "3", "3.", "text", "[1, 2]", "(1, 2)", "{a: 1}",
-  /// tensors and devices as they print; "<argparse.Namespace>". A value inside itself prints as "...", and so
-  /// does one deeper than 256 levels.
+  /// tensors and devices as they print; "<argparse.Namespace>". A value inside itself prints as
+  /// "...", and so does one deeper than 256 levels.
   friend RAMET_API std::ostream& operator<<(std::ostream& out, const IValue& value);
   friend struct detail::DictLess<IValue>;
 
  private:
   struct Held;
   struct Shown;
+  // Types with values inside: of the language's optionals, lists, tuples and dictionaries.
+  template <class T> struct Parts { static constexpr bool known = false; };
   template <class T> const T& small(const char* wanted) const {
     if (const T* v = std::get_if<T>(&value_)) return *v;
     wrong(wanted);
   }
   [[noreturn, gnu::cold]] void wrong(const char* wanted) const;
+  [[noreturn, gnu::cold]] static void wrong_size(size_t got, size_t expected);
   size_t kind() const;
   template <class T> const T* held() const;
   template <class T> List<T> list_of(const char* wanted) const;
@@ -256,6 +302,58 @@ class RAMET_API IValue::Future {
  private:
   IValue value_;
   std::exception_ptr error_;
+};
+
+class RAMET_API IValue::EnumHolder {
+ public:
+  explicit EnumHolder(ObjectPtr object) : object_(std::move(object)) {}
+  /// "RED", and the value that the class gives it:
+  std::string name() const { return object_->getAttr("name").toStringRef(); }
+  IValue value() const { return object_->getAttr("value"); }
+  /// "__torch__.net.Color", and "Color":
+  const std::string& qualifiedClassName() const { return object_->class_name(); }
+  std::string unqualifiedClassName() const {
+    return object_->class_name().substr(object_->class_name().rfind('.') + 1);
+  }
+  const EnumHolder* operator->() const { return this; }
+
+ private:
+  ObjectPtr object_;
+};
+
+template <class T> struct IValue::Parts<std::optional<T>> {
+  static constexpr bool known = true;
+  static std::optional<T> of(const IValue& value) { return value.toOptional<T>(); }
+};
+template <class T> struct IValue::Parts<std::vector<T>> {
+  static constexpr bool known =
+      !std::is_same_v<T, int64_t> && !std::is_same_v<T, double> && !std::is_same_v<T, Tensor>;
+  static std::vector<T> of(const IValue& value) {
+    const GenericList items = value.toList();
+    std::vector<T> made;
+    for (const IValue& item : items.vec()) made.push_back(item.to<T>());
+    return made;
+  }
+};
+template <class K, class V> struct IValue::Parts<Dict<K, V>> {
+  static constexpr bool known = !std::is_same_v<Dict<K, V>, GenericDict>;
+  static Dict<K, V> of(const IValue& value) {
+    Dict<K, V> made;
+    for (const auto& entry : value.toGenericDict())
+      made.insert(entry.key().template to<K>(), entry.value().template to<V>());
+    return made;
+  }
+};
+template <class... T> struct IValue::Parts<std::tuple<T...>> {
+  static constexpr bool known = true;
+  static std::tuple<T...> of(const IValue& value) {
+    return of(value.toTupleRef().elements(), std::index_sequence_for<T...>());
+  }
+  template <size_t... i>
+  static std::tuple<T...> of(const std::vector<IValue>& items, std::index_sequence<i...>) {
+    if (items.size() != sizeof...(T)) wrong_size(items.size(), sizeof...(T));
+    return {items[i].to<T>()...};
+  }
 };
 
 namespace impl {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shared by every script here: finds the repository, installs missing packages, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|arm64|see|train|openblas|mpi|beside|docs|page]...
+#   ./tools/setup.sh [build|test|arm64|wasm|see|train|openblas|mpi|beside|docs|page]...
 #                                                  installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
@@ -73,7 +73,7 @@ ramet_packages() {
     *) column=2 ;;
   esac
   grep -q "^$1 " "$RAMET_ROOT/tools/packages.txt" ||
-    ramet_die "no such group of packages: $1 (there are build, test, arm64, see, train, openblas, mpi, beside, docs and page)"
+    ramet_die "no such group of packages: $1 (there are build, test, arm64, wasm, see, train, openblas, mpi, beside, docs and page)"
   if [[ $1 == build ]]; then
     # Debian's Bazel needs two packages of rules; another Bazel brings its own.
     if ramet_by_cmake; then groups+=(cmake); elif ! ramet_has_own_bazel; then groups+=(bazel); fi
@@ -284,7 +284,8 @@ ramet_bazel() {
   local command=$1 startup=() options
   ! ramet_by_cmake || ramet_die "this needs Bazel 4.2, which is not installed (tools/cmake/NOTES.md says what CMake builds)"
   shift
-  options=(--disk_cache="$(ramet_cache)")
+  # An output of sources that changed while it was made must not stay in the cache.
+  options=(--disk_cache="$(ramet_cache)" --experimental_guard_against_concurrent_changes)
   [[ -z ${RAMET_OUTPUT_BASE:-} ]] || startup+=(--output_base="$RAMET_OUTPUT_BASE")
   # A query runs nothing.
   [[ -z ${RAMET_JOBS:-} || $command == query ]] || options+=(--jobs="$RAMET_JOBS" --local_test_jobs="$RAMET_JOBS")
@@ -392,7 +393,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   for argument in "$@"; do
     case $argument in
-      build | test | arm64 | see | train | openblas | mpi | beside | docs | page) ;;
+      build | test | arm64 | wasm | see | train | openblas | mpi | beside | docs | page) ;;
       -h | --help)
         ramet_usage
         exit 0

@@ -62,9 +62,9 @@ static const Node* leaf_of(const Tensor& parameter) {
 
 bool FunctionNode::may_differentiate(const Node* leaf) const {
   return !ctx.differentiated_ ||
-         (leaf && std::ranges::any_of(*ctx.differentiated_, [leaf](const Tensor& t) {
-            return t.defined() && leaf_of(t) == leaf;
-          }));
+         (leaf &&
+          std::any_of(ctx.differentiated_->begin(), ctx.differentiated_->end(),
+                      [leaf](const Tensor& t) { return t.defined() && leaf_of(t) == leaf; }));
 }
 
 void FunctionNode::release_saved() {
@@ -97,9 +97,10 @@ void FunctionNode::mark_written(const tensor_list& dirty, const tensor_list& out
     if (t.defined()) wrote(op, t);
   for (const Tensor& t : dirty) {
     if (!t.defined()) continue;
-    RAMET_CHECK(std::ranges::any_of(outputs, [&t](const Tensor& y) { return y.is_same(t); }), op,
-                "Function ", name_, " marked ", describe(t),
-                " as dirty and did not return it, expected every dirty tensor among the outputs");
+    RAMET_CHECK(
+        std::any_of(outputs.begin(), outputs.end(), [&t](const Tensor& y) { return y.is_same(t); }),
+        op, "Function ", name_, " marked ", describe(t),
+        " as dirty and did not return it, expected every dirty tensor among the outputs");
     check_inplace(name_.c_str(), t, record);
   }
 }
@@ -121,12 +122,13 @@ void FunctionNode::save_inputs(const tensor_list& outputs) {
 bool FunctionNode::add_history(Tensor& y, size_t i, const tensor_list& dirty,
                                const tensor_list& inputs) {
   const auto is_y = [&y](const Tensor& t) { return t.is_same(y); };
-  if (std::ranges::any_of(dirty, is_y)) {
+  if (std::any_of(dirty.begin(), dirty.end(), is_y)) {
     hold();
     rebase_history(y, this, static_cast<uint32_t>(i));
     return true;
   }
-  if (!is_floating(y.scalar_type()) || std::ranges::count(ctx.non_differentiable_, y.impl()) != 0)
+  if (!is_floating(y.scalar_type()) ||
+      std::count(ctx.non_differentiable_.begin(), ctx.non_differentiable_.end(), y.impl()) != 0)
     return false;
   // An input that forward returns becomes another tensor with another history. A view of an input
   // (made without grad, so it is not written with history) stays a view. A view of a tensor that
@@ -134,8 +136,8 @@ bool FunctionNode::add_history(Tensor& y, size_t i, const tensor_list& dirty,
   const auto hides = [&](const Tensor& x) {
     return x.defined() && y->base != x.impl() && (!x->base || y->base != x->base);
   };
-  if (y->node || std::ranges::any_of(inputs, is_y) ||
-      (y->base && std::ranges::all_of(inputs, hides)))
+  if (y->node || std::any_of(inputs.begin(), inputs.end(), is_y) ||
+      (y->base && std::all_of(inputs.begin(), inputs.end(), hides)))
     y = y.detach();
   attach(y, this, static_cast<uint32_t>(i));
   return true;

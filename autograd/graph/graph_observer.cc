@@ -89,8 +89,8 @@ template <class F> void for_each(const F& f) {
 
 bool detail::tells(const GraphObserver& observer) {
   const std::shared_ptr<const List> list = graph_observed() ? current() : nullptr;
-  return list &&
-         std::ranges::any_of(*list, [&](const auto& one) { return one.lock().get() == &observer; });
+  return list && std::any_of(list->begin(), list->end(),
+                             [&](const auto& one) { return one.lock().get() == &observer; });
 }
 
 bool detail::inside_graph_observer() { return t_inside; }

@@ -9,6 +9,7 @@
 #include "autograd/graph/function.h"
 #include "autograd/graph/graph_observer_internal.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/base/threads_internal.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/devices.h"
 
@@ -30,7 +31,8 @@ GraphTask::GraphTask(bool retain, bool create)
       place_(running_place),
       home_(nested_ ? devices::worker() : tls.cpu_device),
       observed_(graph_observed()),
-      one_thread_(capture::active() || (observed_ && detail::an_observer_wants_one_thread())) {}
+      one_thread_(!ramet::detail::has_threads() || capture::active() ||
+                  (observed_ && detail::an_observer_wants_one_thread())) {}
 
 GraphTask::~GraphTask() {
   buckets_.release(this);
@@ -166,7 +168,7 @@ void GraphTask::process_bucket(ReduceBucket& bucket, const std::vector<Member>& 
 void GraphTask::process_node(Node* n, std::vector<Delivery>& out) {
   Entry& entry = order_[n];
   std::vector<Tensor> in = collect(n, entry), grads(n->edge_count);
-  const bool any = std::ranges::any_of(in, [](const Tensor& t) { return t.defined(); });
+  const bool any = std::any_of(in.begin(), in.end(), [](const Tensor& t) { return t.defined(); });
   const bool capture_only = captured_ && (n->flags & Node::kSink || !order_.leads_to_wanted(n));
   if (any && !capture_only && entry.wanted) run_in_place(n, entry, in.data(), grads.data());
   if (observed_) tell_delivered(this, *n, grads.data());

@@ -11,7 +11,9 @@ namespace detail {
 
 bool InTurn::may_run(Node* n) {
   if (nodes_[turn_].first == n) return true;
-  std::ranges::find(nodes_, n, &std::pair<Node*, bool>::first)->second = true;
+  std::find_if(nodes_.begin(), nodes_.end(), [n](const auto& pair) {
+    return pair.first == n;
+  })->second = true;
   return false;
 }
 
@@ -28,12 +30,13 @@ void PendingFunctions::remove(const Node* f) {
 }
 
 bool PendingFunctions::may_differentiate(const Node* leaf) const {
-  return std::ranges::any_of(functions_,
-                             [leaf](const Function& f) { return f.node->may_differentiate(leaf); });
+  return std::any_of(functions_.begin(), functions_.end(),
+                     [leaf](const Function& f) { return f.node->may_differentiate(leaf); });
 }
 
 bool PendingFunctions::may_meet() const {
-  return std::ranges::any_of(functions_, &Function::meets);
+  return std::any_of(functions_.begin(), functions_.end(),
+                     [](const Function& f) { return f.meets; });
 }
 
 }  // namespace detail
@@ -63,7 +66,7 @@ bool GraphTask::may_meet() {
 void GraphTask::keep(Node* sum, uint32_t slot, const GraphTask& from, const Tensor& gradient) {
   std::vector<uint64_t> path;
   for (const Place* p = from.place_; p; p = p->outer) path.push_back(p->rank);
-  std::ranges::reverse(path);
+  std::reverse(path.begin(), path.end());
   const std::lock_guard lock(mutex_);
   nested_sums_.keep(sum, slot, std::move(path), gradient);
 }

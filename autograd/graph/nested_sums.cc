@@ -10,13 +10,13 @@ void NestedSums::keep(Node* sum, uint32_t slot, std::vector<uint64_t> path, Tens
 }
 
 bool NestedSums::leads_to(const Node* leaf) const {
-  return std::ranges::any_of(kept_,
-                             [leaf](const Kept& k) { return k.sum->edges()[0].node == leaf; });
+  return std::any_of(kept_.begin(), kept_.end(),
+                     [leaf](const Kept& k) { return k.sum->edges()[0].node == leaf; });
 }
 
 std::vector<Root> NestedSums::take() {
   std::vector<Kept> kept = std::exchange(kept_, {});
-  std::ranges::stable_sort(kept, [](const Kept& a, const Kept& b) {
+  std::stable_sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) {
     return std::tie(a.sum->counter, a.slot, a.path) < std::tie(b.sum->counter, b.slot, b.path);
   });
   std::vector<Root> roots;

@@ -112,8 +112,7 @@ bool Comparison::equal(const IValue& a, const IValue& b) {
 const void* shared_items(const IValue& v) {
   if (v.isTuple()) return v.toTuple().get();
   if (v.isGenericDict()) return v.toGenericDict().id();
-  const bool plain = v.isIntList() || v.isDoubleList() || v.isBoolList() || v.isTensorList();
-  return v.isList() && !plain ? static_cast<const void*>(&v.toList().vec()) : nullptr;
+  return v.isGenericList() ? static_cast<const void*>(&v.toList().vec()) : nullptr;
 }
 
 void append_text(std::string& made, const IValue& value) {

@@ -41,6 +41,14 @@ class FlushingMode {
   static RAMET_INLINE State read() { return __builtin_ia32_stmxcsr(); }
   static RAMET_INLINE void write(State state) { __builtin_ia32_ldmxcsr(state); }
   static RAMET_INLINE uint32_t exceptions() { return __builtin_ia32_stmxcsr(); }
+#elif defined(__EMSCRIPTEN__)
+  // WebAssembly has neither modes nor exceptions. So every result may have left its range.
+  struct State {};
+  static constexpr uint32_t kOverflow = 1, kUnderflow = 2;
+  static constexpr State kFlushing{};
+  static RAMET_INLINE State read() { return {}; }
+  static RAMET_INLINE void write(State) {}
+  static RAMET_INLINE uint32_t exceptions() { return kOverflow | kUnderflow; }
 #else
   struct State {
     uint64_t mode, exceptions;

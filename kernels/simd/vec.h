@@ -13,12 +13,12 @@
 #include "kernels/simd/vec_avx512.h"
 #elif defined(__AVX2__)
 #include "kernels/simd/vec_avx2.h"
-#elif defined(__x86_64__)
+#elif defined(__x86_64__) || defined(__wasm_simd128__)
 #include "kernels/simd/vec_sse2.h"
 #elif defined(__aarch64__)
 #include "kernels/simd/vec_neon.h"
 #else
-#error "kernels/simd/vec.h has no branch for this processor: expected x86-64 or ARM64"
+#error "kernels/simd/vec.h has no branch for this processor: expected x86-64, ARM64, or WebAssembly with -msimd128 -msse2"
 #endif
 
 namespace ramet::kernels::RAMET_VARIANT {

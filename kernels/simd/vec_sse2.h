@@ -1,4 +1,5 @@
-// The vector layer (vec.h) for x86-64: 4 floats, SSE2.
+// The vector layer (vec.h) for x86-64: 4 floats, SSE2. Also for WebAssembly: Emscripten's
+// emmintrin.h has the same functions, by its own vectors of 128 bits.
 #pragma once
 #include <emmintrin.h>
 

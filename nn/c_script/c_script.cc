@@ -15,7 +15,7 @@ void gather(std::vector<Tensor>& into, const IValue& value) {
     for (const Tensor& t : value.toTensorVector()) into.push_back(t);
   } else if (value.isGenericDict()) {
     for (const auto& entry : value.toGenericDict()) gather(into, entry.value());
-  } else if (value.isList() && !value.isIntList() && !value.isDoubleList() && !value.isBoolList()) {
+  } else if (value.isGenericList()) {
     for (const IValue& item : value.toListRef()) gather(into, item);
   }
 }

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "nn/data/worker_exception.h"
+#include "runtime/base/threads_internal.h"
 #include "runtime/devices/devices.h"
 #include "runtime/devices/mersenne.h"
 #include "runtime/observe/thread_local_state.h"
@@ -83,6 +84,7 @@ struct WorkerPool::State {
   size_t in_flight = 0;
   bool quit = false;
   std::vector<std::thread> threads;
+  std::vector<Work> here;  // without threads: push() runs them, in turn
   const pid_t process = ::getpid();
 
   explicit State(bool keep_order) : ordered(keep_order) {}
@@ -100,31 +102,34 @@ struct WorkerPool::State {
     for (;;) {
       jobs_changed.wait(lock, [&] { return quit || !jobs.empty(); });
       if (quit) return;
-      Job job = std::move(jobs.front());
-      jobs.pop_front();
-      ++at_work;
-      lock.unlock();
-      Result result;
-      try {
-        ThreadLocalStateGuard context(*job.context);
-        with_batch_random(job.random, [&] { result.batch = work(job.request.get()); });
-      } catch (...) { result.exception = std::current_exception(); }
-      const uint64_t its_round = job.round;
-      Results::node_type place = std::move(job.result);
-      // the request's tensors are freed on this thread, before the consumer gets the result
-      job = Job();
-      lock.lock();
-      if (its_round != round) {
-        lock.unlock();
-        result = Result();
-        lock.lock();
-      } else {
-        place.mapped() = std::move(result);
-        results.insert(std::move(place));
-      }
-      --at_work;
-      results_changed.notify_one();
+      run_next(work, lock);
     }
+  }
+  void run_next(const Work& work, std::unique_lock<std::mutex>& lock) {
+    Job job = std::move(jobs.front());
+    jobs.pop_front();
+    ++at_work;
+    lock.unlock();
+    Result result;
+    try {
+      ThreadLocalStateGuard context(*job.context);
+      with_batch_random(job.random, [&] { result.batch = work(job.request.get()); });
+    } catch (...) { result.exception = std::current_exception(); }
+    const uint64_t its_round = job.round;
+    Results::node_type place = std::move(job.result);
+    // the request's tensors are freed on this thread, before the consumer gets the result
+    job = Job();
+    lock.lock();
+    if (its_round != round) {
+      lock.unlock();
+      result = Result();
+      lock.lock();
+    } else {
+      place.mapped() = std::move(result);
+      results.insert(std::move(place));
+    }
+    --at_work;
+    results_changed.notify_one();
   }
   void stop() {
     {
@@ -141,6 +146,10 @@ struct WorkerPool::State {
 
 WorkerPool::WorkerPool(std::vector<Work> work, bool ordered)
     : state_(std::make_unique<State>(ordered)) {
+  if (!ramet::detail::has_threads()) {
+    state_->here = std::move(work);
+    return;
+  }
   try {
     for (Work& w : work)
       state_->threads.emplace_back([s = state_.get(), w = std::move(w)] { s->run(w); });
@@ -162,12 +171,15 @@ void WorkerPool::push(std::shared_ptr<void> request, BatchRandom random) {
   State::Job job{std::move(request), random, std::make_shared<ThreadLocalState>(),
                  one.extract(one.begin()), 0};
   {
-    std::lock_guard<std::mutex> lock(state_->mutex);
-    job.result.key() = state_->next_number;
+    std::unique_lock<std::mutex> lock(state_->mutex);
+    const uint64_t number = state_->next_number;
+    job.result.key() = number;
     job.round = state_->round;
     state_->jobs.push_back(std::move(job));
     ++state_->next_number;
     ++state_->in_flight;
+    if (!state_->here.empty())
+      return state_->run_next(state_->here[number % state_->here.size()], lock);
   }
   state_->jobs_changed.notify_one();
 }

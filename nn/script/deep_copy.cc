@@ -68,7 +68,7 @@ void DeepCopy::find_parts(const IValue& value, int depth) {
     for (const auto& entry : value.toGenericDict()) find_parts(entry.value(), depth + 1);
   } else if (value.isTensorList()) {
     for (const Tensor& t : value.toTensorVector()) find_parts(t, depth + 1);
-  } else if (value.isList() && !value.isIntList() && !value.isDoubleList() && !value.isBoolList()) {
+  } else if (value.isGenericList()) {
     for (const IValue& item : value.toListRef()) find_parts(item, depth + 1);
   }
 }
@@ -167,3 +167,11 @@ std::shared_ptr<Object> DeepCopy::copied(const std::shared_ptr<Object>& object, 
 }
 
 }  // namespace ramet::script
+
+namespace ramet {
+
+IValue IValue::deepcopy(std::optional<Device> device) const {
+  return script::DeepCopy(device ? std::optional(resolve(*device)) : std::nullopt).of(*this);
+}
+
+}  // namespace ramet

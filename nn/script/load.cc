@@ -77,6 +77,7 @@ Module read(ZipReader& zip, const LoadOptions& options, ExtraFilesMap* extra) {
                           : read_archive(zip, options, extra);
   compile_all(loaded);
   const Module module = ModuleAccess::make(loaded);
+  loaded.object->unit()->texts = loaded.texts;  // for IValue::toModule()
   set_home(module, *loaded.object->unit());
   return module;
 }

@@ -309,3 +309,14 @@ void compile(const std::string&) {
 }
 
 }  // namespace ramet::jit
+
+namespace ramet {
+
+jit::Module IValue::toModule() const {
+  const std::shared_ptr<script::Object> object = script::object_in(toObject());
+  RAMET_CHECK(object && isModule(), "IValue::toModule", "got an object of ",
+              toObject()->class_name(), ", expected a module");
+  return jit::ModuleAccess::make({object, object->unit()->texts});
+}
+
+}  // namespace ramet

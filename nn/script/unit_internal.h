@@ -19,6 +19,7 @@
 namespace ramet::script {
 
 class CompilationUnit;
+struct ArchiveTexts;
 struct Program;
 
 /// A parameter of a function of the archive.
@@ -131,6 +132,7 @@ class CompilationUnit : public std::enable_shared_from_this<CompilationUnit> {
   /// an Error no function has a program that it did not have at the last report.
   void report_problems();
   CompilerWork work;
+  std::shared_ptr<ArchiveTexts> texts;  // of the file: a module that an object becomes has them
 
   const std::vector<IValue>& constants() const { return constants_; }
   int64_t version() const { return version_; }
@@ -189,6 +191,9 @@ class Object final : public IValue::Object {
   Object(std::shared_ptr<CompilationUnit> unit, ClassInfo* info)
       : unit_(std::move(unit)), info_(info), slots(info->attributes.size()) {}
   const std::string& class_name() const override { return info_->name; }
+  Role role() const override;
+  IValue getAttr(const std::string& name) const override;
+  void setAttr(const std::string& name, IValue value) override;
   ClassInfo* info() const { return info_; }
   const std::shared_ptr<CompilationUnit>& unit() const { return unit_; }
 

@@ -198,6 +198,27 @@ TypePtr CompilationUnit::type_of_text(const std::string& text) {
       *parse_annotation(source, {limits_.depth, limits_.text_bytes, limits_.expressions}), source);
 }
 
+IValue::Object::Role Object::role() const {
+  return info_->kind == ClassInfo::Kind::kModule ? Role::kModule
+         : info_->kind == ClassInfo::Kind::kEnum ? Role::kEnumerator
+                                                 : Role::kPlain;
+}
+IValue Object::getAttr(const std::string& name) const {
+  const int64_t slot = info_->slot(name);
+  if (slot < 0) return IValue::Object::getAttr(name);
+  return slots[static_cast<size_t>(slot)];
+}
+void Object::setAttr(const std::string& name, IValue value) {
+  const int64_t slot = info_->slot(name);
+  if (slot < 0) return IValue::Object::setAttr(name, std::move(value));
+  const TypePtr& type = info_->attributes[static_cast<size_t>(slot)].type;
+  RAMET_CHECK(info_->kind != ClassInfo::Kind::kEnum, "IValue::Object::setAttr",
+              "got an enumerator of ", info_->name, ", which cannot be changed");
+  RAMET_CHECK(has_type(value, type), "IValue::Object::setAttr", "attribute '", name, "': got ",
+              value.tagKind(), ", expected ", type->text());
+  slots[static_cast<size_t>(slot)] = std::move(value);
+}
+
 std::shared_ptr<Object> object_in(const IValue& value) {
   return value.isObject() ? std::dynamic_pointer_cast<Object>(value.toObject()) : nullptr;
 }

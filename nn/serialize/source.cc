@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "nn/serialize/source_internal.h"
+#include "runtime/base/checked_size.h"
 #include "runtime/base/error.h"
 
 namespace ramet::serialize::detail {
@@ -44,7 +45,10 @@ void FileSource::read(uint64_t at, void* to, uint64_t bytes) {
 }
 
 std::shared_ptr<char> map_file(const char* op, const std::string& path, const FileSource& file) {
-  const size_t bytes = file.size();
+  RAMET_CHECK(file.size() < static_cast<uint64_t>(kMaxStorageBytes), op,
+              "cannot map the file into memory: got \"", path, "\" of ", file.size(),
+              " bytes, expected less than 2^", kMaxStorageBits);
+  const auto bytes = static_cast<size_t>(file.size());
   if (bytes == 0) return nullptr;
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
                     file.descriptor(), 0);

@@ -113,7 +113,7 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
   const uint64_t begun = autograd::movement_begins();
   const Device home = tensors[0].device();
   // A copy that waits for a task that writes its source begins later than the others.
-  const bool ready = std::ranges::all_of(tensors, detail::is_ready);
+  const bool ready = std::all_of(tensors.begin(), tensors.end(), detail::is_ready);
   const detail::FanOut fan(home, ready ? ArrayRef<Device>(where) : ArrayRef<Device>());
   std::vector<std::vector<Tensor>> out;
   bool used = false;

@@ -30,7 +30,8 @@ class GradBucket::Reduction {
   // Undefined where no shard used the parameter.
   Tensor add(const ReduceAdd& node, const std::vector<Tensor>& slots) {
     node.check_slots(slots);
-    const auto first = std::ranges::find_if(slots, &Tensor::defined);
+    const auto first =
+        std::find_if(slots.begin(), slots.end(), [](const Tensor& t) { return t.defined(); });
     if (first == slots.end()) return {};
     const Device to = Device::from_ordinal(node.device);
     if (bucket_.shards_ == 1) return first->device() == to ? *first : sum_of_slots(slots, to);

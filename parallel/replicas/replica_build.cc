@@ -66,7 +66,7 @@ class BuildingAlone {
     std::unique_lock lock(all.mutex);
     const auto mine = std::this_thread::get_id();
     all.ended.wait(lock, [&] {
-      return std::ranges::all_of(modules_, [&](const auto& m) {
+      return std::all_of(modules_.begin(), modules_.end(), [&](const auto& m) {
         const auto at = all.builders.find(m.second);
         return at == all.builders.end() || at->second.thread == mine;
       });

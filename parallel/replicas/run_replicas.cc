@@ -8,6 +8,7 @@
 #include "autograd/autocast.h"
 #include "nn/module/replica_meeting.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/base/threads_internal.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/devices.h"
 #include "runtime/observe/observer.h"
@@ -224,6 +225,8 @@ namespace detail {
 void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& run,
                   ReplicaMeeting* meeting) {
   t_failed.reset();
+  RAMET_CHECK(!meeting || ramet::detail::has_threads(), "parallel_apply",
+              "replicas that meet need a thread each, and there are no threads on this platform");
   ReplicaRun(device_of, run, meeting).run();
 }
 

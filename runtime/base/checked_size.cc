@@ -41,7 +41,8 @@ int64_t checked_extent(const char* op, IntArrayRef sizes, IntArrayRef strides, i
         extent >= 0 && !__builtin_mul_overflow(extent, width, &bytes) && bytes < kMaxStorageBytes;
   }
   RAMET_CHECK(fits, op, "got sizes ", sizes, " with strides ", strides, " from element ", offset,
-              " on, which reach further than memory does, expected less than 2^47 bytes");
+              " on, which reach further than memory does, expected less than 2^", kMaxStorageBits,
+              " bytes");
   return bytes;
 }
 

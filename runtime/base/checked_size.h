@@ -35,8 +35,10 @@ inline int64_t stepped_stride(int64_t stride, int64_t step) {
 }
 
 /// A storage has fewer bytes than this. The limits are the machine's addresses and the storage
-/// header.
-constexpr int64_t kMaxStorageBytes = int64_t{1} << 47;
+/// header. Where addresses have 32 bits (WebAssembly) the limit is that of differences of them, so
+/// each count of bytes below it fits a size_t.
+constexpr int kMaxStorageBits = sizeof(size_t) == 8 ? 47 : 31;
+constexpr int64_t kMaxStorageBytes = int64_t{1} << kMaxStorageBits;
 
 /// The number of elements that a tensor needs, counted from the start of its storage. `offset` is
 /// the number of its first element. 0 for a tensor without elements; -1 if the number is more than

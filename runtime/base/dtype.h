@@ -97,9 +97,13 @@ template <> struct ScalarTypeOf<uint32_t> {
 };
 template <> struct ScalarTypeOf<int32_t> { static constexpr ScalarType value = ScalarType::Int; };
 template <> struct ScalarTypeOf<int64_t> { static constexpr ScalarType value = ScalarType::Long; };
+#if defined(__EMSCRIPTEN__)  // int64_t is long long there, and a long has 32 bits
+template <> struct ScalarTypeOf<long> { static constexpr ScalarType value = ScalarType::Int; };
+#else
 template <> struct ScalarTypeOf<long long> {
   static constexpr ScalarType value = ScalarType::Long;
 };
+#endif
 template <> struct ScalarTypeOf<Half> { static constexpr ScalarType value = ScalarType::Half; };
 template <> struct ScalarTypeOf<BFloat16> {
   static constexpr ScalarType value = ScalarType::BFloat16;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "runtime/base/machine_internal.h"
+#include "runtime/base/threads_internal.h"
 
 namespace ramet {
 namespace detail {
@@ -170,6 +171,7 @@ const GroupLimits& my_group_limits() {
 }
 
 int usable_threads() {
+  if (!has_threads()) return 1;
   cpu_set_t set;
   const int processors = sched_getaffinity(0, sizeof set, &set) == 0
                              ? CPU_COUNT(&set)

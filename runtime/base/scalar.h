@@ -19,7 +19,7 @@ class RAMET_API Scalar {
     else kind_ = ScalarType::Long, i_ = static_cast<int64_t>(value);
     if constexpr (std::is_same<T, unsigned long>::value ||
                   std::is_same<T, unsigned long long>::value)
-      if (RAMET_UNLIKELY(value >> 63)) too_large(value);
+      if (RAMET_UNLIKELY(uint64_t{value} >> 63)) too_large(value);
   }
   Scalar(Half value) : kind_(ScalarType::Double), d_(static_cast<float>(value)) {}
   Scalar(BFloat16 value) : kind_(ScalarType::Double), d_(static_cast<float>(value)) {}

@@ -19,6 +19,7 @@
 #include "runtime/base/float_modes_internal.h"
 #include "runtime/base/machine_internal.h"
 #include "runtime/base/parallel_regions_internal.h"
+#include "runtime/base/threads_internal.h"
 
 using ramet::detail::tls;
 
@@ -198,7 +199,7 @@ Team* team_of(int device) {  // null during static destruction
 __thread uint64_t regions = 0;  // of this thread, only shared ones
 
 int width_here() {
-  if (tls.in_parallel) return 1;
+  if (tls.in_parallel || !detail::has_threads()) return 1;
   const int all = get_num_threads();
   return tls.share ? std::min<int>(tls.share, all) : all;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/float_modes_internal.h"
+#include "runtime/base/threads_internal.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/devices_internal.h"
 
@@ -162,6 +163,17 @@ void run_one(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
   p.finished.notify_all();
 }
 
+void run_here(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
+  const FreshTask fresh;
+  const int device = static_cast<int>(&w - p.of), outer = std::exchange(t_worker, device);
+  const bool outer_ready = std::exchange(t_ready, false), nested = std::exchange(w.runs_here, true);
+  make_current(device);
+  run_one(p, w, lock);
+  w.runs_here = nested;
+  t_ready = outer_ready;
+  t_worker = outer;
+}
+
 namespace {
 
 void serve(int ordinal) {
@@ -182,9 +194,22 @@ void serve(int ordinal) {
   }
 }
 
+// Without threads: all queues, in order. A task that a running one has posted to its own device
+// waits for the end of that one.
+void run_queues(Workers& p, std::unique_lock<std::mutex>& lock) {
+  for (bool ran = true; ran;) {
+    ran = false;
+    for (Worker& w : p.of) {
+      if (w.queue.empty() || w.runs_here) continue;
+      run_here(p, w, lock);
+      ran = true;
+    }
+  }
+}
+
 // A capture records the work of the workers, in an order in which they might do it. The caller has
 // already done everything that the task waits for.
-[[gnu::cold]] void run_here(int d, const std::function<void()>& task) {
+[[gnu::cold]] void run_captured(int d, const std::function<void()>& task) {
   const FreshTask fresh;
   tls.capturing = 1;
   make_current(d);
@@ -200,14 +225,14 @@ uint64_t post(Device device, std::function<void()> task) {
 uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<void()> task) {
   const int d = device.ordinal();
   if (RAMET_UNLIKELY(capture::active())) {
-    run_here(d, task);
+    run_captured(d, task);
     return static_cast<uint64_t>(d) << 56;  // task number 0: done
   }
   Workers& p = workers();
   Worker& w = p.of[d];
-  std::lock_guard lock(p.mutex);
+  std::unique_lock lock(p.mutex);
   // First of all: if the system gives no thread, nothing has changed yet.
-  if (!w.thread.joinable()) {
+  if (ramet::detail::has_threads() && !w.thread.joinable()) {
     w.thread = std::thread(serve, d);
     ++p.started;
   }
@@ -217,6 +242,7 @@ uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<vo
   Task made{number, origin(), ramet::detail::float_modes(), std::move(task)};
   if (after.empty()) enqueue(p, d, std::move(made));
   else p.parked.push_back({d, std::move(after), std::move(made)});
+  if (!ramet::detail::has_threads()) run_queues(p, lock);
   return static_cast<uint64_t>(d) << 56 | number;
 }
 

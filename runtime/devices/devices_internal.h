@@ -38,6 +38,7 @@ struct Worker {
   uint64_t lost_before = 0, lost_until = 0;
   std::set<uint64_t> done_then;
   bool waits_inside = false;
+  bool runs_here = false;  // without threads: a task of it runs on the only thread
   std::thread thread;
 };
 
@@ -74,6 +75,8 @@ Workers& workers();
 bool is_done(Workers& workers, uint64_t ticket);
 /// Runs the next task of `w`, without the lock.
 void run_one(Workers& workers, Worker& w, std::unique_lock<std::mutex>& lock);
+/// Without threads: the calling thread runs the next task of `w` as its worker would.
+void run_here(Workers& workers, Worker& w, std::unique_lock<std::mutex>& lock);
 /// Objects that are made without a device are made on this device.
 void make_current(int ordinal);
 

@@ -1,6 +1,7 @@
 // Waits for tasks of devices' workers, and for memory that they have not yet written.
 #include <utility>
 
+#include "runtime/base/threads_internal.h"
 #include "runtime/devices/devices_internal.h"
 #include "runtime/devices/gpu.h"
 #include "runtime/memory/absent_storage.h"
@@ -27,6 +28,16 @@ namespace {
 // Returns when `ready()`. A worker runs its own queue while it waits.
 template <class Ready>
 void wait_until(Workers& p, std::unique_lock<std::mutex>& lock, Ready&& ready) {
+  if (!ramet::detail::has_threads()) {
+    // Inside a task: the ticket is of a task in the queue of one that waits itself.
+    while (!ready()) {
+      const auto next = std::find_if(std::begin(p.of), std::end(p.of),
+                                     [](const Worker& w) { return !w.queue.empty(); });
+      RAMET_CHECK(next != std::end(p.of), "wait", "a task waits for its own end");
+      run_here(p, *next, lock);
+    }
+    return;
+  }
   Worker* own = t_worker >= 0 ? &p.of[t_worker] : nullptr;
   while (!ready()) {
     if (own && !own->queue.empty()) {

@@ -85,7 +85,7 @@ void set_memory_limit(Device device, int64_t bytes) {
   Counters& c = g_counters[device.ordinal()];
   c.limit = bytes;
   c.set(Counters::kLimit, bytes != 0);
-  detail::arena(device.ordinal()).set_limit(static_cast<size_t>(bytes));
+  detail::arena(device.ordinal()).set_limit(static_cast<size_t>(std::min(bytes, kMaxStorageBytes)));
 }
 
 void empty_cache() {

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/base/checked_size.h"
 #include "runtime/base/device.h"
 #include "runtime/base/machine_internal.h"
 #include "runtime/memory/arena_internal.h"
@@ -25,6 +27,23 @@ size_t less(size_t a, size_t b) { return a > b ? a - b : 0; }
 char* up(char* at, size_t unit) {
   return at + (unit - reinterpret_cast<uintptr_t>(at) % unit) % unit;
 }
+
+#if defined(__EMSCRIPTEN__)
+
+// WebAssembly's memory grows and never shrinks. So a range is a block of the C library's, and
+// stays.
+char* map_at(char*, size_t) { return nullptr; }
+char* map_anywhere(size_t bytes, size_t) {
+  void* p = nullptr;
+  return posix_memalign(&p, 64 << 10, bytes) == 0 ? static_cast<char*>(p) : nullptr;
+}
+int unmap(void*, size_t) { return -1; }
+void prefer_huge_pages(void*, size_t) {}
+
+#else
+
+int unmap(void* at, size_t bytes) { return munmap(at, bytes); }
+void prefer_huge_pages(void* at, size_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
 
 char* map_at(char* wish, size_t bytes) {
   void* p = mmap(wish, bytes, PROT_READ | PROT_WRITE,
@@ -49,6 +68,8 @@ char* map_anywhere(size_t bytes, size_t unit) {
   munmap(start + bytes, static_cast<size_t>(p + unit - start));
   return start;
 }
+
+#endif
 
 // Is there memory to give back, and might `more` bytes be too many for the process's control group?
 bool should_return(size_t more) {
@@ -111,7 +132,7 @@ void Arena::add(char* at, size_t size) noexcept {
     }
     kept_ += size;
   } catch (const std::bad_alloc&) {  // no memory for its record
-    munmap(at, size);
+    unmap(at, size);
     g_mapped -= size;
     ++returned_;
   }
@@ -120,7 +141,7 @@ void Arena::add(char* at, size_t size) noexcept {
 size_t Arena::allowed() const {
   const size_t most = std::max(most_[0], most_[1]), used = used_;
   size_t keep = less(most + most / 16 + (size_t{4} << 20), used);
-  keep = std::min(keep, std::max(used, std::min(size_t{4} << 30, usable_ / 8)));
+  keep = std::min(keep, std::max(used, std::min(size_t{1} << 31, usable_ / 16) * 2));
   keep = std::min(keep, less(usable_ / 4 * 3, g_mapped - kept_));
   return limit_ ? std::min(keep, less(limit_, used)) : keep;
 }
@@ -141,7 +162,7 @@ void Arena::trim(size_t keep) noexcept {
       continue;
     }
     const size_t going = std::min(whole, up(kept_ - keep, page));
-    if (munmap(start, going) != 0) return;  // too many mappings
+    if (unmap(start, going) != 0) return;  // too many mappings
     g_mapped -= going;
     ++returned_;
     remove(free_.find(at));
@@ -157,7 +178,7 @@ bool Arena::grow(size_t size, bool extend) {
     const size_t more = up(size - has, kHuge);
     for (char* const wish : {at + has, at - more})
       if (reinterpret_cast<uintptr_t>(wish) % kHuge == 0 && map_at(wish, more)) {
-        madvise(wish, more, MADV_HUGEPAGE);
+        prefer_huge_pages(wish, more);
         g_mapped += more;
         add(wish, more);
         return true;
@@ -166,7 +187,7 @@ bool Arena::grow(size_t size, bool extend) {
   const size_t more = up(size, kHuge);
   char* const fresh = map_anywhere(more, kHuge);
   if (!fresh) return false;
-  madvise(fresh, more, MADV_HUGEPAGE);
+  prefer_huge_pages(fresh, more);
   g_mapped += more;
   add(fresh, more);
   return true;
@@ -230,7 +251,7 @@ Arena* existing_arena(int device_ordinal) {
 
 Arena& arena(int device_ordinal) {
   if (Arena* const known = existing_arena(device_ordinal)) return *known;
-  auto* const made = new Arena(static_cast<size_t>(usable_memory()));
+  auto* const made = new Arena(static_cast<size_t>(std::min(usable_memory(), kMaxStorageBytes)));
   Arena* expected = nullptr;
   if (g_arenas[device_ordinal].compare_exchange_strong(expected, made)) return *made;
   delete made;

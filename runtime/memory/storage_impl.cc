@@ -33,12 +33,13 @@ std::atomic<uint32_t>* aliases_of(StorageImpl* memory) {
 }
 
 [[gnu::cold, gnu::noinline]] void tell(const StorageImpl& s, bool made) {
-  detail::tell_memory({s.data, s.bytes, Device::from_ordinal(static_cast<int>(s.device)), made});
+  detail::tell_memory({s.data, static_cast<size_t>(s.bytes),
+                       Device::from_ordinal(static_cast<int>(s.device)), made});
 }
 
 void check_bytes(size_t bytes) {
-  RAMET_CHECK(bytes < size_t{kMaxStorageBytes}, "allocate", "got a request of ", bytes,
-              " bytes, expected less than 2^47");
+  RAMET_CHECK(bytes < static_cast<size_t>(kMaxStorageBytes), "allocate", "got a request of ", bytes,
+              " bytes, expected less than 2^", kMaxStorageBits);
 }
 
 // The header is in host memory; the memory goes back to the device that it came from.

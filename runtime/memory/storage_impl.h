@@ -100,6 +100,6 @@ struct alignas(64) StorageImpl {
  private:
   void leave(uint64_t ticket) noexcept;
 };
-static_assert(sizeof(StorageImpl) == 64, "one cache line");
+static_assert(sizeof(void*) != 8 || sizeof(StorageImpl) == 64, "one cache line");
 
 }  // namespace ramet

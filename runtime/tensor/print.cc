@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/classic.h"
 #include "runtime/capture/capture.h"
 #include "runtime/devices/gpu.h"
 #include "runtime/observe/observer.h"
@@ -55,6 +56,42 @@ Format format_of(const double* x, int64_t n) {
   return {Style::kFixed, most == 0 ? 7 : most + 6, 1};
 }
 
+// Some standard libraries (Emscripten's) have std::to_chars for integers alone.
+#if defined(__cpp_lib_to_chars)
+std::string_view number_text(char (&buffer)[400], double value, Style style, int precision) {
+  const auto format = style == Style::kWhole   ? std::chars_format::general
+                      : style == Style::kFixed ? std::chars_format::fixed
+                                               : std::chars_format::scientific;
+  const char* const end =
+      std::to_chars(buffer, buffer + sizeof buffer, value, format, precision).ptr;
+  return {buffer, static_cast<size_t>(end - buffer)};
+}
+
+// The fewest digits that read_double() makes the same number of, in scientific notation.
+std::string fewest_digits(double value) {
+  char buffer[32];
+  return {buffer,
+          std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr};
+}
+#else
+std::string_view number_text(char (&buffer)[400], double value, Style style, int precision) {
+  const std::string text = detail::formatted(style == Style::kWhole   ? "%.*g"
+                                             : style == Style::kFixed ? "%.*f"
+                                                                      : "%.*e",
+                                             precision, value);
+  return {buffer, text.copy(buffer, sizeof buffer)};
+}
+
+std::string fewest_digits(double value) {
+  std::string text;
+  for (int digits = 0; digits <= 16; ++digits) {
+    text = detail::formatted("%.*e", digits, value);
+    if (detail::read_double(text.c_str(), nullptr) == value) break;
+  }
+  return text;
+}
+#endif
+
 void append_number(std::string& line, double value, const Format& f) {
   char buffer[400];  // the longest: 309 digits, a point, four decimals
   value /= f.scale;
@@ -62,14 +99,9 @@ void append_number(std::string& line, double value, const Format& f) {
   if (std::isnan(value)) {
     text = std::signbit(value) ? "-nan" : "nan";
   } else {
-    const auto style = f.style == Style::kWhole   ? std::chars_format::general
-                       : f.style == Style::kFixed ? std::chars_format::fixed
-                                                  : std::chars_format::scientific;
     const int precision =
         f.style == Style::kWhole ? 6 : 4;  // as LibTorch: 12345678 becomes 1.23457e+07
-    text = {buffer, static_cast<size_t>(
-                        std::to_chars(buffer, buffer + sizeof buffer, value, style, precision).ptr -
-                        buffer)};
+    text = number_text(buffer, value, f.style, precision);
   }
   const auto width = static_cast<size_t>(f.width);
   if (text.size() < width) line.append(width - text.size(), ' ');
@@ -188,10 +220,7 @@ std::vector<double> to_doubles(const TensorBase& t) {
 
 std::string shortest_text(double value) {
   if (std::isnan(value)) return std::signbit(value) ? "-nan" : "nan";
-  char buffer[32];
-  const std::to_chars_result end =
-      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
-  std::string text(buffer, end.ptr);
+  const std::string text = fewest_digits(value);
   const size_t e = text.find('e');
   if (e == std::string::npos) return text;  // an infinity
   const int exponent = std::atoi(text.c_str() + e + 1);

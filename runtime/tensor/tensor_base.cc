@@ -42,6 +42,17 @@ int64_t checked_numel(IntArrayRef sizes, ScalarType dtype) {
   return numel;
 }
 
+// An Error where a size_t of 32 bits does not hold the number. StorageImpl::make() refuses what is
+// too much for one of 64 bits.
+size_t bytes_of(int64_t numel, ScalarType dtype) {
+  if constexpr (sizeof(size_t) < sizeof(int64_t)) {
+    const int64_t most = (kMaxStorageBytes - 1) / static_cast<int64_t>(item_size(dtype));
+    RAMET_CHECK(numel <= most, "allocate", "got a request of ", numel, " elements of ",
+                short_name_of(dtype), ", expected at most ", most);
+  }
+  return static_cast<size_t>(numel) * item_size(dtype);
+}
+
 // Row-major. Sizes that were not checked yet may wrap.
 void set_contiguous_strides(const int64_t* sizes, int rank, int64_t* strides) {
   uint64_t stride = 1;
@@ -145,7 +156,7 @@ void TensorImpl::refresh_contiguous() {
 TensorBase TensorBase::empty(IntArrayRef sizes, ScalarType dtype, Device device) {
   const int64_t numel = checked_numel(sizes, dtype);
   const int rank = static_cast<int>(sizes.size());
-  TensorImpl* t = make(rank, numel, static_cast<size_t>(numel) * item_size(dtype), dtype, device);
+  TensorImpl* t = make(rank, numel, bytes_of(numel, dtype), dtype, device);
   std::copy(sizes.begin(), sizes.end(), t->sizes());
   set_contiguous_strides(t->sizes(), rank, t->strides());
   return TensorBase(t);
@@ -155,8 +166,7 @@ TensorBase TensorBase::empty_alike(const TensorBase& like, ScalarType dtype) {
   const TensorImpl* from = like.impl();
   const int rank = from->rank;
   if (RAMET_UNLIKELY(rank > kInlineRank)) return empty(like.sizes(), dtype, like.device());
-  TensorImpl* t = make(rank, from->numel, static_cast<size_t>(from->numel) * item_size(dtype),
-                       dtype, like.device());
+  TensorImpl* t = make(rank, from->numel, bytes_of(from->numel, dtype), dtype, like.device());
   // All eight: a few wide moves. A loop, or the call that a compiler makes of it, is slower.
   std::memcpy(t->sizes_, from->sizes_, sizeof t->sizes_);
   std::memcpy(t->strides_, from->strides_, sizeof t->strides_);

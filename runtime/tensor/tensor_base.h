@@ -125,7 +125,7 @@ struct alignas(64) TensorImpl {
   /// Sets kContiguous according to sizes and strides.
   void refresh_contiguous();
 };
-static_assert(sizeof(TensorImpl) == 192, "three cache lines");
+static_assert(sizeof(void*) != 8 || sizeof(TensorImpl) == 192, "three cache lines");
 
 /// The properties of an undefined tensor: sizes [0], contiguous, no type. No tensor points at it.
 RAMET_API extern const TensorImpl kUndefinedTensor;

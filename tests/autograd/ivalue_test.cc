@@ -125,6 +125,53 @@ TEST(IValueKinds, ListsOfBoolsAreHandles) {
   EXPECT_EQ((IValue(IValue::GenericList{true, false}).to<List<bool>>().size()), 2u);
 }
 
+TEST(IValueKinds, TypesWithValuesInside) {
+  EXPECT_TRUE(IValue(std::optional<int64_t>()).isNone());
+  EXPECT_EQ(IValue(std::optional<Tensor>(ones({2}))).toTensor().numel(), 2);
+  EXPECT_EQ(IValue(3).to<std::optional<int64_t>>(), 3);
+  EXPECT_EQ(IValue().to<std::optional<double>>(), std::nullopt);
+  const IValue texts = IValue::GenericList{IValue("a"), IValue("b")};
+  EXPECT_TRUE(texts.isGenericList() && !IValue(List<bool>{true}).isGenericList());
+  EXPECT_EQ(texts.to<std::vector<std::string>>(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(IValue(List<bool>{true, false}).to<std::vector<bool>>(),
+            (std::vector<bool>{true, false}));
+  EXPECT_EQ(IValue(IValue::GenericList()).to<std::vector<std::string>>().size(), 0u);
+  IValue::GenericDict dict;
+  dict.insert("x", IValue(List<int64_t>{1, 2}));
+  const auto table = IValue(dict).to<Dict<std::string, std::vector<int64_t>>>();
+  EXPECT_EQ(table.at("x"), (std::vector<int64_t>{1, 2}));
+  const auto both =
+      IValue(std::make_tuple(1, std::string("t"))).to<std::tuple<int64_t, std::string>>();
+  EXPECT_EQ(both, std::make_tuple(int64_t{1}, std::string("t")));
+  EXPECT_ERROR_TEXT((IValue(std::make_tuple(1)).to<std::tuple<int, int>>()),
+                    "got a tuple of 1 values, expected 2");
+  EXPECT_ERROR_TEXT(IValue(3).to<std::vector<std::string>>(), "got int, expected list");
+}
+
+TEST(IValueKinds, Hashes) {
+  EXPECT_EQ(IValue::hash(IValue("a")), std::hash<std::string>()("a"));
+  EXPECT_EQ(IValue(3).hash().toInt(), static_cast<int64_t>(std::hash<int64_t>()(3)));
+  const IValue pair = std::make_tuple(1, 2.5);
+  EXPECT_EQ(IValue::hash(pair), IValue::hash(IValue(std::make_tuple(1, 2.5))));
+  EXPECT_NE(IValue::hash(pair), IValue::hash(IValue(std::make_tuple(2.5, 1))));
+  const Tensor t = ones({2});
+  EXPECT_EQ(IValue::hash(t), IValue::hash(IValue(t)));
+  EXPECT_EQ(IValue::hash(Device("cpu")), IValue::hash(Device(kCPU, 0)));
+  EXPECT_EQ(IValue::hash(IValue()), IValue::hash(Tensor()));
+  EXPECT_ERROR_TEXT(IValue(List<bool>()).hash(), "Can't hash IValues with tag 'GenericList'");
+}
+
+TEST(IValueKinds, ObjectsHaveRolesAndAttributes) {
+  const IValue point = IValue::ObjectPtr(std::make_shared<Point>());
+  EXPECT_FALSE(point.isModule() || point.isEnum() || point.isCustomClass());
+  EXPECT_FALSE(IValue(1).isModule() || IValue(1).isEnum());
+  EXPECT_EQ(point.toObjectRef().name(), "__torch__.Point");
+  EXPECT_ERROR_TEXT(point.toObjectRef().getAttr("x"), "__torch__.Point has no attribute 'x'");
+  EXPECT_ERROR_TEXT(point.toObjectRef().setAttr("x", 1), "has no attribute 'x'");
+  EXPECT_ERROR_TEXT(point.toEnumHolder(), "got object, expected enumerator");
+  EXPECT_EQ(IValue("text").toStringView(), "text");
+}
+
 // More than a stack holds calls.
 TEST(IValueKinds, ReleasesManyInsideEachOther) {
   IValue lists = 1, tuples = Tensor();

@@ -13,7 +13,7 @@ import unittest
 
 WORK = pathlib.Path(os.environ["TEST_TMPDIR"])
 SYSTEMS = ("debian", "fedora", "arch", "alpine")
-GROUPS = ("build", "bazel", "cmake", "test", "arm64", "see", "train", "openblas", "mpi", "docs", "page", "beside")
+GROUPS = ("build", "bazel", "cmake", "test", "arm64", "wasm", "see", "train", "openblas", "mpi", "docs", "page", "beside")
 CONTAINERS = {
     "debian-12": ("debian", "apt-get install -y --no-install-recommends", ("build", "bazel", "train")),
     "ubuntu-22.04": ("debian", "apt-get install -y --no-install-recommends", ("build", "cmake", "train")),

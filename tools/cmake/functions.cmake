@@ -14,7 +14,8 @@ function(ramet_compiled target standard)
   set_target_properties(${target} PROPERTIES CXX_STANDARD ${standard} CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
     CUDA_STANDARD ${standard} CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF UNITY_BUILD OFF)
   get_target_property(type ${target} TYPE)
-  if(type STREQUAL EXECUTABLE)
+  if(NOT ramet_position_independent)
+  elseif(type STREQUAL EXECUTABLE)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC>) # as all objects, so that they share precompiled headers
   else()
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -37,7 +38,7 @@ endfunction()
 
 function(ramet_archive target)
   string(REGEX REPLACE "^ramet_" "" name ${target})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME ramet_${name} ARCHIVE_OUTPUT_DIRECTORY "$<1:${ramet_out}/lib>" POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ramet_${name} ARCHIVE_OUTPUT_DIRECTORY "$<1:${ramet_out}/lib>" POSITION_INDEPENDENT_CODE ${ramet_position_independent})
 endfunction()
 
 function(ramet_begins_with target holder)
@@ -53,7 +54,7 @@ endfunction()
 
 function(ramet_program target folder name)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "$<1:${ramet_out}/${folder}>" OUTPUT_NAME "${name}" LINKER_LANGUAGE CXX)
-  target_link_options(${target} PRIVATE LINKER:--gc-sections)
+  target_link_options(${target} PRIVATE LINKER:--gc-sections ${ramet_link_options})
 endfunction()
 
 # ---- components ----------------------------------------------------------------------------------
@@ -64,12 +65,16 @@ function(ramet_component name)
   add_library(Ramet::${name} ALIAS ramet_component_${name})
   target_include_directories(ramet_component_${name} SYSTEM INTERFACE "${ramet_out}/include")
   target_compile_features(ramet_component_${name} INTERFACE cxx_std_17)
-  target_link_options(ramet_component_${name} INTERFACE LINKER:--gc-sections)
+  target_link_options(ramet_component_${name} INTERFACE LINKER:--gc-sections ${ramet_link_options})
+  target_compile_options(ramet_component_${name} INTERFACE ${ramet_compile_options})
 endfunction()
 
 # A plug-in that holds the archives shows none of them.
 function(ramet_hides name)
   set(ramet_archives_${name} ${ARGN} PARENT_SCOPE)
+  if(EMSCRIPTEN)
+    return() # its linker has no --exclude-libs, and there are no plug-ins
+  endif()
   set(files "")
   foreach(target IN LISTS ARGN)
     list(APPEND files lib${target}.a)

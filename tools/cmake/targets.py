@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes targets.cmake: what the BUILD files declare, in CMake's words (CMakeLists.txt calls this and includes it).
 
-usage: targets.py --root DIR --out DIR [--variants all|base|v3|v4|one] [--gpus emulated|cuda] [--host-fma] [--werror]
+usage: targets.py --root DIR --out DIR [--variants all|base|v3|v4|one] [--gpus emulated|cuda] [--host-fma] [--werror] [--not-gcc]
                   [--component NAME]... [--program LABEL]... [--tests]
 
 Libraries are static, an archive for each of Bazel's; `ramet_` and the label are a target's name. DIR/components/NAME.json is what
@@ -28,6 +28,10 @@ FOR_TESTS = ("googletest", "rapidcheck", "eigen", "json", "xxhash", "zlib")
 TEST_FOLDERS = ("tests", "tests/runtime", "tests/kernels", "tests/autograd", "tests/capture", "tests/digests", "tests/nn", "tests/parallel")
 
 
+# Sizes of GCC's own memory.
+GCC_ALONE = "--param=ggc-"
+
+
 def quoted(words):
     return " ".join('"%s"' % str(w).replace("\\", "\\\\").replace('"', '\\"') for w in words)
 
@@ -46,10 +50,11 @@ def optimises(option):
 
 
 class Writer:
-    def __init__(self, graph, out, werror):
+    def __init__(self, graph, out, werror, gcc=True):
         self.graph = graph
         self.out = out
         self.werror = werror
+        self.gcc = gcc
         self.options = Options(pathlib.Path(graph.root, ".bazelrc"))
         self.lines = []
         self.written = set()
@@ -80,6 +85,8 @@ class Writer:
             elif word.startswith("-std=c++"):
                 standard = word[len("-std=c++"):]
             elif word in ("-fpch-deps", "-Werror") and not (word == "-Werror" and self.werror):
+                pass
+            elif not self.gcc and word.startswith(GCC_ALONE):
                 pass
             else:
                 words.append(word)
@@ -368,11 +375,11 @@ def main():
     parser.add_argument("--gpus", default="emulated", choices=["emulated", "cuda"])
     parser.add_argument("--component", action="append", default=[])
     parser.add_argument("--program", action="append", default=[])
-    for flag in ("--tests", "--long-tests", "--host-fma", "--werror"):
+    for flag in ("--tests", "--long-tests", "--host-fma", "--werror", "--not-gcc"):
         parser.add_argument(flag, action="store_true")
     given = parser.parse_args()
     graph = Graph(given.root, given.variants != "one", given.variants, given.gpus, given.host_fma)
-    writer = Writer(graph, given.out, given.werror)
+    writer = Writer(graph, given.out, given.werror, not given.not_gcc)
 
     rows = graph.components()
     wanted = [r for r in rows if r != "ramet"] if given.component == ["all"] else given.component

@@ -44,6 +44,62 @@ TEST(ScriptModuleApi, HasLibTorchsNames) {
   EXPECT_FALSE(net.is_training());
 }
 
+// What a value of a script is, by LibTorch's names.
+TEST(ScriptModuleApi, ValuesAreModulesObjectsAndEnumerators) {
+  const jit::Module net = jit::load(file("cnn_scripted"));
+  const IValue value = net;
+  ASSERT_TRUE(value.isModule());
+  EXPECT_FALSE(value.isEnum() || value.isCustomClass());
+  const jit::Module same = value.toModule();
+  EXPECT_TRUE(same == net);
+  net.eval();
+  const Tensor x = randn({1, 3, 8, 8});
+  EXPECT_TRUE(same.forward({x}).toTensor().equal(net.forward({x}).toTensor()));
+  const jit::Module head = net.attr("head").toModule();
+  EXPECT_EQ(head.forward({randn({2, 8})}).toTensor().size(1), 4);
+  EXPECT_TRUE(head.attr("weight").toTensor().is_same(
+      value.toObjectRef().getAttr("head").toObject()->getAttr("weight").toTensor()));
+  EXPECT_EQ(value.toObject()->name(), net.type_name());
+  EXPECT_ERROR_TEXT(IValue(1).toModule(), "got int, expected object");
+  EXPECT_ERROR_TEXT(value.toObject()->getAttr("nothing"), "has no attribute 'nothing'");
+  EXPECT_ERROR_TEXT(value.toObject()->setAttr("training", 3), "got Int, expected bool");
+  value.toObject()->setAttr("training", true);
+  EXPECT_TRUE(net.is_training());
+  // A copy is one of all that the value holds.
+  const jit::Module copy = value.deepcopy().toModule();
+  EXPECT_FALSE(copy == net);
+  EXPECT_FALSE(copy.attr("head").toModule() == head);
+  const Tensor t = ones({2});
+  const IValue pair = IValue(std::make_tuple(t, t)).deepcopy(Device(kCPU, 1));
+  EXPECT_TRUE(pair.toTupleRef().elements()[0].is(pair.toTupleRef().elements()[1]));
+  EXPECT_EQ(pair.toTupleRef().elements()[0].toTensor().device(), Device(kCPU, 1));
+  // The module stays where the value does.
+  IValue kept;
+  {
+    std::stringstream bytes;
+    net.save(bytes);
+    kept = jit::load(bytes).attr("head");
+  }
+  EXPECT_EQ(kept.toModule().get_methods().size(), 1u);
+}
+
+TEST(ScriptModuleApi, EnumeratorsAndObjectsOfPlainClasses) {
+  const IValue kind = jit::load(file("types")).attr("kind");
+  ASSERT_TRUE(kind.isEnum() && !kind.isModule());
+  EXPECT_EQ(kind.toEnumHolder()->name(), "MUL");
+  EXPECT_EQ(kind.toEnumHolder()->value().toInt(), 2);
+  EXPECT_EQ(kind.toEnumHolder()->qualifiedClassName(), "__torch__.Kind");
+  EXPECT_EQ(kind.toEnumHolder()->unqualifiedClassName(), "Kind");
+  EXPECT_ERROR_TEXT(kind.toObject()->setAttr("name", "x"), "cannot be changed");
+  const IValue box = jit::load(file("language")).attr("box");
+  ASSERT_TRUE(box.isObject() && !box.isModule() && !box.isEnum());
+  box.toObject()->setAttr("size", 2.5);
+  EXPECT_EQ(box.toObject()->getAttr("size").toDouble(), 2.5);
+  EXPECT_ERROR_TEXT(box.toModule(), "got an object of __torch__.Box, expected a module");
+  EXPECT_ERROR_TEXT(box.toEnumHolder(), "got object, expected enumerator");
+  EXPECT_FALSE(box.deepcopy().is(box));
+}
+
 TEST(ScriptModuleApi, AttributesKeepTheirTypes) {
   const jit::Module net = jit::load(file("types"));
   net.setattr("names", IValue::GenericList{"x"});

@@ -224,9 +224,9 @@ struct FindingRow {
   RAMET_API bool operator==(const FindingRow&) const;
 };
 
-/// A whole recording: of so many `ranks`, with a list of rows per kind: `devices`, `sources`,
-/// `modules`, `tensors`, `statistics`, `operations`, `nodes`, `kernels`, `movements`, `buckets`,
-/// `events`, `parameters` and `findings`.
+/// A whole recording of so many `ranks`, with a list of rows per kind. About the program:
+/// `devices`, `sources`, `modules`, `tensors`, `statistics`, `parameters`. About what happened:
+/// `operations`, `nodes`, `kernels`, `movements`, `buckets`, `events`, `findings`.
 struct RecordingData {
   std::string program;             // argv[0] without its folder.
   std::string title;               // given by the program that recorded.

@@ -4,18 +4,18 @@
 (function () {
   const last_part = (name) => name.slice(name.lastIndexOf("::") + 1).replace(/^:/, "");
 
-  function rank(full, words) {  // lower is better, null: no match
-    const low = full.toLowerCase(), last = last_part(low), wanted = last_part(words);
-    const scope = words.slice(0, words.length - wanted.length);
+  function rank(full, words) {  // lower is better, null: no match; letters as typed come before the others
+    const low = full.toLowerCase(), last = last_part(low), wanted = last_part(words).toLowerCase();
+    const scope = words.slice(0, words.length - wanted.length).toLowerCase();
     if (scope && !low.includes(scope)) return null;
     const at = last.indexOf(wanted);
     if (at < 0) return null;
-    return (at === 0 ? (last === wanted ? 0 : 100) : 200) + 10 * (full.split("::").length - 1) + Math.min(9, last.length / 8);
+    return (at === 0 ? (last === wanted ? 0 : 100) : 200) + 10 * (full.split("::").length - 1) + Math.min(4, last.length / 8) + (full.includes(last_part(words)) ? 0 : 5);
   }
 
   // The entries of `names` that `typed` means, best first.
   function find(names, typed) {
-    const words = typed.trim().toLowerCase().replace(/^(::)?(torch|at|c10|ramet)::/, "").replace(/\./g, "::").replace(/\(.*/, "");
+    const words = typed.trim().replace(/^(::)?(torch|at|c10|ramet)::/i, "").replace(/\./g, "::").replace(/\(.*/, "");
     const found = words ? names.map((entry) => [rank(entry[0], words), entry]).filter(([r]) => r !== null) : [];
     return found.sort((a, b) => a[0] - b[0] || (a[1][0] < b[1][0] ? -1 : 1)).map(([, entry]) => entry);
   }

@@ -13,7 +13,7 @@ NAMES = [
     "optim::Adam", "optim::AdamOptions", "optim::AdamW", "optim::Adam::step", "nn::MultiheadAttention", "linear", "bilinear", "nn::Linear",
     "nn::LinearImpl", "nn::functional::linear", "cross_entropy_loss", "nn::CrossEntropyLoss", "nn::functional::cross_entropy", "relu",
     "kLeakyReLU", "leaky_relu", "nn::ReLU", "autograd::backward", "Tensor::backward", "gelu_backward", "conv1d", "conv2d", "nn::Conv2d",
-    "nn::ConstantPadOptions::value", "Tensor", "Tensor::sum", "sum",
+    "nn::ConstantPadOptions::value", "Tensor", "Tensor::sum", "sum", "autograd::recording", "see::Recording", "see::RecordingData",
 ]  # yapf: disable
 # What is typed, and the names that come first.
 FIRST = {
@@ -25,6 +25,8 @@ FIRST = {
     "conv": ["conv1d", "conv2d", "nn::Conv2d"],
     "torch::nn::Linear": ["nn::Linear", "nn::functional::linear"],
     "Tensor.sum(0)": ["Tensor::sum"],
+    "Recording": ["see::Recording", "autograd::recording", "see::RecordingData"],
+    "recording": ["autograd::recording", "see::Recording"],
     "nn::": ["nn::ReLU", "nn::Conv2d", "nn::Linear"],
     "tens": ["Tensor"],
     "zzz": [],

@@ -132,6 +132,22 @@ def test_casts_in_the_terminal():
     check("autocast: 2 casts from float32 to bfloat16, used again 1 x" in said, said)
 
 
+def test_the_last_bucket_overlaps_nothing(p):
+    """Collectors of a bucket's own parameters begin after it: they are no work that goes on meanwhile."""
+    data = data_of("cnn2")
+    p.open(page("cnn2"))
+    for b in range(len(data["buckets"])):
+        begin = next(i for i, e in enumerate(data["events"]) if e["kind"] == "reduce_begin" and e["bucket"] == b)
+        end = next(i for i, e in enumerate(data["events"]) if e["kind"] == "backward_end")
+        left = [e for e in data["events"][begin:end] if e["kind"] == "begin" and not data["nodes"][e["node"]]["leaf"]]
+        p.js("explorer.chooseBucket(arguments[0])", b)
+        p.frame()
+        want = "%d node" % len(left) if left else "had nothing left to do"
+        check(want in p.text("#panel"), (b, want, p.text("#panel")))
+    last = max((e["time"], e["bucket"]) for e in data["events"] if e["kind"] == "reduce_begin")[1]
+    check("had nothing left to do" in p.js("return explorer.details.overlap(explorer.events.reduceBegin.first[arguments[0]])", last), last)
+
+
 def told(data, events):
     """What the page should show after each event, computed from the recording alone."""
     nodes = data["nodes"]

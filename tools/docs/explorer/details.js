@@ -93,7 +93,7 @@ class Details {
     const row = m.tensors[t];
     const from = m.producers.get(t), cast = from !== undefined && m.casts.get(from);
     const node = from !== undefined ? m.operations[from].node : -1;
-    return [word, formatShape(row) + '  ' + row.dtype + '  ' + formatBytes(row.bytes), row.name ? '  ' + row.name : '',
+    return [word, row.name ? el('b', {text: row.name + '  '}) : '', formatShape(row) + '  ' + row.dtype + '  ' + formatBytes(row.bytes),
             node >= 0 && word !== undefined ? [' from ', this.nodeLink(node, cast ? 'autocast' : m.operations[from].name)] : '',
             cast && word !== undefined ? el('span', {class: 'muted', text: '  cast from ' + cast.from}) : ''];
   }

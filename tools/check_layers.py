@@ -12,6 +12,7 @@
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - text that follows the program's locale, in a layer, tools/see, tools/emulated_gpu or a compatibility header: a stream that
     runtime/base/classic.h has not made, a real number printed or read by the C library, a letter that it has sorted;
+  - std::ranges in the core, which Emscripten's standard library does not have;
   - a pattern of .bazelrc for some files' options that matches no file;
   - a top-level folder that should not be there, or a root file that is missing;
   - a BUILD file in a layer besides its own (APART: what links what the core must not, and the interface for C), or a BUILD file other than the root's that shows a target to everybody;
@@ -217,6 +218,12 @@ def check_locale(path):
             yield "%s:%d: %s" % (path, text.count("\n", 0, match.start()) + 1, said)
 
 
+def check_core(path):
+    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+        if "std::ranges" in line.split("//")[0]:
+            yield "%s:%d: std::ranges, which Emscripten's library does not have: take the algorithm with begin() and end()" % (path, number)
+
+
 def is_internal(header):
     return header.endswith("_internal.h")
 
@@ -387,6 +394,8 @@ def main():
             problems += check_dialect(path)
         if path.startswith(LAYERS + ("tools/see/", EMULATED, COMPAT)) and not path.endswith(".cu") and path not in CLASSIC:
             problems += check_locale(path)
+        if path.startswith(LAYERS) and not path.startswith((CUDA, "parallel/distributed/")):
+            problems += check_core(path)
         if path.startswith(COMPAT):
             problems += check_compat(path)
     headers = public_headers(files)

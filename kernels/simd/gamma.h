@@ -12,9 +12,10 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// (acc x + c) x + ...: coefficients of the highest power first.
-RAMET_INLINE double horner(double, double acc) { return acc; }
-template <class... T> RAMET_INLINE double horner(double x, double acc, double c, T... rest) {
+/// (acc x + c) x + ...: coefficients of the highest power first. `D` is double, or a vector of
+/// them.
+template <class D> RAMET_INLINE D horner(D, D acc) { return acc; }
+template <class D, class... T> RAMET_INLINE D horner(D x, D acc, double c, T... rest) {
   return horner(x, acc * x + c, rest...);
 }
 

@@ -28,33 +28,67 @@ RAMET_FROM_LIBRARY(atan2)
 RAMET_FROM_LIBRARY(copysign)
 #undef RAMET_FROM_LIBRARY
 
-/// 2^n for n in [-1022, 1023].
-RAMET_INLINE double power_of_two(int64_t n) {
-  const int64_t bits = (n + 1023) * (int64_t{1} << 52);
+/// The nearest whole number, for |x| < 2^51; halves go to the even one. As vround(), of vectors,
+/// too.
+template <class D> RAMET_INLINE D nearest_whole(D x) { return (x + 0x1.8p52) - 0x1.8p52; }
+
+/// 2^n for whole numbers n in [-1022, 1023].
+RAMET_INLINE double power_of_two(double n) {
+  const double last_bits = n + (0x1.8p52 + 1023);  // n + 1023 is its lowest bits
+  int64_t bits;
+  memcpy(&bits, &last_bits, sizeof bits);
+  bits = static_cast<int64_t>(static_cast<uint64_t>(bits) << 52);
   double x;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
+RAMET_INLINE double to_float_and_back(double x) { return static_cast<float>(x); }
+#if !defined(RAMET_GPU_MATH)
+/// A register of doubles: half as many as `vf` has floats.
+typedef double VecD __attribute__((vector_size(sizeof(vf))));
+RAMET_INLINE VecD power_of_two(VecD n) {
+  typedef int64_t VecI __attribute__((vector_size(sizeof(VecD))));
+  return reinterpret_cast<VecD>(reinterpret_cast<VecI>(n + (0x1.8p52 + 1023)) << 52);
+}
+RAMET_INLINE VecD to_float_and_back(VecD x) {
+  typedef float Floats __attribute__((vector_size(sizeof(VecD) / 2)));
+  return __builtin_convertvector(__builtin_convertvector(x, Floats), VecD);
+}
+#endif
 
 /// 2^x, at most 0.7 units of the last place, 0.8 of a subnormal one. 2^x = 2^k e^t, k the nearest
 /// whole number, t = hi + lo. The product of a float and ln 2's first 24 bits is exact. Taylor's
-/// series, |t| < 0.347.
-RAMET_INLINE double exp2_of(double x) {
-  if (!(x > -1080 && x < 1025)) return x != x ? x : x > 0 ? __builtin_inf() : 0.0;
+/// series, |t| < 0.347. `D` is double or VecD.
+template <class D> RAMET_INLINE D exp2_of(D x) {
   constexpr double kLn2 = 0x1.62e43p-1, kRest = -0x1.05c610ca86c39p-29;
-  const double k = vround(x), r = x - k, first = static_cast<float>(r);
-  const double hi = first * kLn2, lo = (r - first) * kLn2 + r * kRest, t = hi + lo;
-  const double q =
-      horner(t, 1 / 87178291200.0, 1 / 6227020800.0, 1 / 479001600.0, 1 / 39916800.0, 1 / 3628800.0,
-             1 / 362880.0, 1 / 40320.0, 1 / 5040.0, 1 / 720.0, 1 / 120.0, 1 / 24.0, 1 / 6.0, 0.5);
-  const double sum = 1 + hi, e = sum + (((1 - sum) + hi) + (lo + t * t * q));
+  const D zero{};
+  // Beyond these the result is 0 or infinite.
+  const D above = x > -1080.0 ? x : zero - 1080.0, in = above < 1025.0 ? above : zero + 1025.0;
+  const D k = nearest_whole(in), r = in - k, first = to_float_and_back(r);
+  const D hi = first * kLn2, lo = (r - first) * kLn2 + r * kRest, t = hi + lo;
+  const D q = horner(t, zero + 1 / 87178291200.0, 1 / 6227020800.0, 1 / 479001600.0, 1 / 39916800.0,
+                     1 / 3628800.0, 1 / 362880.0, 1 / 40320.0, 1 / 5040.0, 1 / 720.0, 1 / 120.0,
+                     1 / 24.0, 1 / 6.0, 0.5);
+  const D sum = 1 + hi, e = sum + (((1 - sum) + hi) + (lo + t * t * q));
   // Two exact factors: one rounding, of a subnormal result, too.
-  const auto n = static_cast<int64_t>(k), half = n / 2;
-  return e * power_of_two(half) * power_of_two(n - half);
+  const D half = nearest_whole(k * 0.5);
+  const D y = e * power_of_two(half) * power_of_two(k - half);
+  return x == x ? y : x;
 }
 template <class V> RAMET_INLINE V vexp2(V x) {
   return in_double([](double v) { return exp2_of(v); }, x);
 }
+#if !defined(RAMET_GPU_MATH)
+RAMET_INLINE vf vexp2(vf x) {
+  typedef float Floats __attribute__((vector_size(sizeof(vf) / 2)));
+  Floats half[2];
+  memcpy(half, &x, sizeof x);
+  for (Floats& part : half)
+    part = __builtin_convertvector(exp2_of(__builtin_convertvector(part, VecD)), Floats);
+  memcpy(&x, half, sizeof x);
+  return x;
+}
+#endif
 
 /// a * a = result + rest, exactly.
 RAMET_INLINE double exact_square(double a, double& rest) {

@@ -17,6 +17,7 @@ import contracts  # noqa: E402
 import cxx  # noqa: E402
 import declarations  # noqa: E402
 import names as compat_names  # noqa: E402
+import pages  # noqa: E402
 
 problems = []
 
@@ -137,6 +138,10 @@ def tree():
             problems.append("%s: a bar `|` is missing in its contract: %s" % (full, book.text(full)))
     found = {e.full for e in book.entries}
     other = [compat_names.joined("ramet", space, name) for space, names in compat_names.found().items() for name in names]
+    families = [prefix for family in pages.FAMILIES for prefix in family[3]]
+    for header in sorted({e.header for e in book.entries}):
+        if not header.startswith((*families, "ramet.h")):
+            problems.append("%s is in no family of pages (FAMILIES in tools/docs/pages.py)" % header)
     text = "".join((ROOT / header).read_text() for header in {e.header for e in book.entries})
     only_declared = set(re.findall(r"^ *(?:class|struct) (\w+);", text, flags=re.M))
     for full in sorted(set(other) - found):

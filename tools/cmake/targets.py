@@ -40,11 +40,6 @@ def external(label):
     return REPOSITORIES.get(label, label.lstrip("@"))
 
 
-def of_gcc(option):
-    """Options that clang does not know: the compiler's own garbage, and warnings that clang does not have."""
-    return option.startswith("--param=") or option in ("-Wno-subobject-linkage", "-Wno-init-list-lifetime", "-Wno-maybe-uninitialized")
-
-
 def optimises(option):
     return option.startswith("-O") or option == "-U_FORTIFY_SOURCE"
 
@@ -94,11 +89,9 @@ class Writer:
 
     def compile_options(self, words):
         """For C++ alone: a target may have sources of CUDA or of the assembler. What optimises, where the build does."""
-        plain = [w for w in words if not optimises(w) and not of_gcc(w)]
-        gcc = [w for w in words if of_gcc(w)]
+        plain = [w for w in words if not optimises(w)]
         fast = [w for w in words if optimises(w)]
         result = ["$<$<COMPILE_LANGUAGE:CXX>:%s>" % ";".join(plain)] if plain else []
-        result += ["$<$<COMPILE_LANG_AND_ID:CXX,GNU>:%s>" % ";".join(gcc)] if gcc else []
         return result + (["$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:%s>" % ";".join(fast)] if fast else [])
 
     def holder(self, header, words, standard):

@@ -136,6 +136,7 @@ MORE = {
         Node RecurrentResult ReduceAddCoalesced Scatter UndefinedGrad UndefinedGradBackward edge_list
         make_variable move_to_zeros offset_of tensor_list
     """.split(),
+    "jit": ["Module"],
     "autocast": """
         cached_cast clear_cache decrement_nesting get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype
         increment_nesting is_autocast_available is_autocast_cache_enabled is_autocast_enabled is_cpu_enabled is_enabled

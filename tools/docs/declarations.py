@@ -16,10 +16,13 @@ sys.path[:0] = [str(ROOT / "tools")]
 import check_layers  # noqa: E402
 from reader import C_HEADERS, Reader, cxx, of_text  # noqa: E402,F401
 
+TOOLS = ("tools/see/see.h", "tools/ledger/ledger.h")  # components of an installation, too
+
+
 def headers():
     """What programs include: the umbrella, and the headers of separate libraries."""
     apart = [str(p.relative_to(ROOT)) for a in sorted(check_layers.APART) for p in sorted((ROOT / a).rglob("*.h"))]
-    return ["ramet.h"] + [h for h in apart if not check_layers.is_internal(h)]
+    return ["ramet.h", *TOOLS] + [h for h in apart if not check_layers.is_internal(h)]
 
 
 def spelled_out(names):

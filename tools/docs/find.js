@@ -2,32 +2,34 @@
 // name mean the same. The list (names.js) is read at the first key.
 "use strict";
 (function () {
+  const last_part = (name) => name.slice(name.lastIndexOf("::") + 1).replace(/^:/, "");
+
+  function rank(full, words) {  // lower is better, null: no match; letters as typed come before the others
+    const low = full.toLowerCase(), last = last_part(low), wanted = last_part(words).toLowerCase();
+    const scope = words.slice(0, words.length - wanted.length).toLowerCase();
+    if (scope && !low.includes(scope)) return null;
+    const at = last.indexOf(wanted);
+    if (at < 0) return null;
+    return (at === 0 ? (last === wanted ? 0 : 100) : 200) + 10 * (full.split("::").length - 1) + Math.min(4, last.length / 8) + (full.includes(last_part(words)) ? 0 : 5);
+  }
+
+  // The entries of `names` that `typed` means, best first.
+  function find(names, typed) {
+    const words = typed.trim().replace(/^(::)?(torch|at|c10|ramet)::/i, "").replace(/\./g, "::").replace(/\(.*/, "");
+    const found = words ? names.map((entry) => [rank(entry[0], words), entry]).filter(([r]) => r !== null) : [];
+    return found.sort((a, b) => a[0] - b[0] || (a[1][0] < b[1][0] ? -1 : 1)).map(([, entry]) => entry);
+  }
+  if (typeof document === "undefined") return module.exports = {find};  // a test
+
   const box = document.getElementById("search"), list = document.getElementById("found");
   const most = 40;
   let marked = -1, asked = false;
 
-  function rank(entry, words) {  // lower is better, null: no match
-    const [full] = entry, low = full.toLowerCase();
-    const last = low.slice(low.lastIndexOf("::") + 2 * (low.lastIndexOf("::") >= 0));
-    const wanted = words.slice(words.lastIndexOf("::") + 2 * (words.lastIndexOf("::") >= 0));
-    const scope = words.slice(0, words.length - wanted.length);
-    if (scope && !low.includes(scope)) return null;
-    const at = last.indexOf(wanted);
-    if (at < 0) return null;
-    return (at === 0 ? (last === wanted ? 0 : 100) : 200) + 10 * (full.split("::").length - 1) + Math.min(9, last.length / 8);
-  }
-
   function show() {
-    const words = box.value.trim().toLowerCase().replace(/^(::)?(torch|at|c10|ramet)::/, "").replace(/\./g, "::").replace(/\(.*/, "");
-    if (!words || !window.ramet_names) return list.hidden = true;
-    const found = [];
-    for (const entry of window.ramet_names) {
-      const r = rank(entry, words);
-      if (r !== null) found.push([r, entry]);
-    }
-    found.sort((a, b) => a[0] - b[0] || (a[1][0] < b[1][0] ? -1 : 1));
+    if (!box.value.trim() || !window.ramet_names) return list.hidden = true;
+    const found = find(window.ramet_names, box.value);
     list.textContent = "";
-    for (const [, [name, kind, url]] of found.slice(0, most)) {
+    for (const [name, kind, url] of found.slice(0, most)) {
       const item = document.createElement("li"), link = document.createElement("a"), what = document.createElement("span");
       link.href = url;
       link.textContent = name;

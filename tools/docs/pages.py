@@ -33,6 +33,9 @@ FAMILIES = [
     ("parallel", "Several devices in one process", "Moves, replicas, DataParallel, one order of sums.",
      ("parallel/move/", "parallel/nodes/", "parallel/replicas/", "parallel/apply/")),
     ("processes", "Processes", "Groups of ranks, DistributedDataParallel, sharding, checkpoints.", ("parallel/distributed/", )),
+    ("scripts", "Models that PyTorch wrote", "TorchScript and .pt2 files that run and train here, and their translation to C++.", ("nn/script/", )),
+    ("see", "Seeing what is going on", "Recordings, the explorer's page, the stepper, pictures, explanations of NaN.", ("tools/see/", )),
+    ("ledger", "Runs that can be checked", "Hashes of each step, and verifying a step again.", ("tools/ledger/", )),
     ("c", "The interface for C and Fortran", "C99 functions over the library.", ("nn/c/", "nn/c_script/", "parallel/c/")),
     ("runtime", "Runtime", "Devices, dtypes, memory, random numbers, threads, errors, observers.", ("runtime/", "kernels/")),
 ]  # yapf: disable
@@ -224,7 +227,7 @@ class Writer:
 
     @staticmethod
     def own_library(path):
-        return declarations.check_layers.apart(path) is not None
+        return path.startswith("tools/") or declarations.check_layers.apart(path) is not None
 
     # ---- pages --------------------------------------------------------------------------------
     def page(self, name, lines):

@@ -61,7 +61,7 @@ struct LedgerOptions {
 
 /// What verifying has found.
 struct Verdict {
-  bool same = false;
+  bool same = false;       // did the step give the same bits?
   int64_t step = 0;        // that was asked for
   int64_t checkpoint = 0;  // from which it was computed
   std::string text;        // one line
@@ -108,6 +108,7 @@ class RAMET_API Ledger {
   bool is_on() const;
   /// The file; empty where there is none.
   const std::string& path() const;
+  /// Does it compare with a file, instead of writing one?
   bool verifies() const;
   /// Verifying: is the step reached, or a difference found?
   bool has_ended() const;
@@ -120,8 +121,8 @@ class RAMET_API Ledger {
 
 /// What ./tools/verify asks this process for: a ledger and a step.
 struct ToVerify {
-  std::string path;
-  int64_t step;
+  std::string path;  // of the ledger
+  int64_t step;      // from 1, as the ledger counts
 };
 /// From RAMET_LEDGER_VERIFY ("STEP:PATH"); nothing where it is not set.
 RAMET_API std::optional<ToVerify> to_verify();

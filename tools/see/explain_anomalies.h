@@ -21,6 +21,7 @@
 namespace ramet {
 namespace see {
 
+/// Options of ExplainAnomalies.
 struct AnomalyOptions {
   /// The program's line that called the operation: where it was compiled with -g; else its
   /// function.
@@ -47,7 +48,7 @@ struct AnomalyOptions {
 /// contributions were not NaN.
 class RAMET_API ExplainAnomalies {
  public:
-  using Options = AnomalyOptions;
+  using Options = AnomalyOptions;  // LibTorch's way to name them
   explicit ExplainAnomalies(Options options = {});
   /// The same; reports also name the paths of the model's modules, as named_modules() does. Until
   /// the guard is gone the modules have a hook each, so a step that was captured before is captured

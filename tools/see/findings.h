@@ -15,11 +15,12 @@ struct FindingLimits {
   /// it is more than this times. It has also exploded when it is this many times its parameter's
   /// own root mean square, or has an infinite element.
   double gradient_ratio = 1e4;
-  /// A saved tensor is large when it has at least this share of its device's peak, and these bytes.
+  /// A saved tensor is large when it has at least this share of its device's peak, and at least
+  /// `saved_bytes`:
   double saved_share = 0.25;
   int64_t saved_bytes = 1 << 20;
   /// A replica waits when its lane is idle much longer than the busiest lane: for this share of the
-  /// backward, and for this many ns.
+  /// backward, and for `idle_ns` nanoseconds:
   double idle_share = 0.25;
   uint64_t idle_ns = 100000;
 };

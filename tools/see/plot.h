@@ -16,6 +16,7 @@ namespace see {
 /// and on a logarithmic axis numbers that are not above 0. A curve may have no points: it begins
 /// later.
 struct RAMET_API Curve {
+  /// What is drawn: a line from point to point, the points, or both.
   enum class Style { kLine, kPoints, kLineAndPoints };
 
   /// x: 0, 1, 2 ... Tensors have one dimension, any dtype and device.
@@ -25,8 +26,10 @@ struct RAMET_API Curve {
   Curve(std::string name, std::vector<double> x, std::vector<double> y);
 
   std::string name;  // in the legend, as far as it fits; empty: not there
+  /// The points' coordinates:
   std::vector<double> x, y;
-  Style style = Style::kLine;
+
+  Style style = Style::kLine;  // a line, points or both
   double width = 2;            // of the line, in pixels.
   std::optional<Color> color;  // else of a palette that colour-blind readers can distinguish.
   /// Texts at the points, as many as there are points, or none. Empty texts are left out, and those
@@ -34,6 +37,7 @@ struct RAMET_API Curve {
   std::vector<std::string> labels;
 };
 
+/// An axis: `label` is the text at it. `log` makes it logarithmic, to base 10.
 struct AxisOptions {
   AxisOptions(std::string label = "") : label_(std::move(label)) {}
   AxisOptions(const char* label) : label_(label) {}
@@ -43,11 +47,14 @@ struct AxisOptions {
   RAMET_ARG(bool, log) = false;
   /// Ticks at whole numbers only; not for a logarithmic axis.
   RAMET_ARG(bool, whole) = false;
-  /// Ends of the axis; by default those of the numbers. Points outside are cut off.
+  /// Ends of the axis, `low` and `high`; by default those of the numbers. Points outside are cut
+  /// off:
   RAMET_ARG(std::optional<double>, low);
   RAMET_ARG(std::optional<double>, high);
 };
 
+/// A picture of curves: `title` stands above it in large type, `subtitle` under that. `dark` takes
+/// light text on a dark background.
 struct PlotOptions {
   RAMET_ARG(std::string, title);
   RAMET_ARG(std::string, subtitle);
@@ -59,6 +66,7 @@ struct PlotOptions {
   RAMET_ARG(bool, dark) = false;
   /// Of text: 0 means as wide as the terminal (80 where there is none).
   RAMET_ARG(int64_t, columns) = 0;
+  /// Of text: the number of lines that the curves have.
   RAMET_ARG(int64_t, lines) = 16;
   /// Of text: each curve in its colour (ANSI, 24 bits).
   RAMET_ARG(bool, colors) = false;
@@ -74,7 +82,7 @@ RAMET_API void plot(const std::vector<Curve>& curves, const std::string& path,
 /// One curve of y over 0, 1, 2 ...
 RAMET_API void plot(const Tensor& y, const std::string& path, const PlotOptions& options = {});
 
-/// One of several plots in a picture.
+/// One of several plots in a picture: its `curves`, its `title`, and its axes `x` and `y`.
 struct Panel {
   std::vector<Curve> curves;
   std::string title;

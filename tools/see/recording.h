@@ -43,7 +43,7 @@ namespace ramet {
 namespace see {
 
 struct RecordingOptions {
-  std::string title = {};
+  std::string title = {};  // stands at the top of the explorer's page
   /// Takes statistics of results, of gradients on their way and of leaves' gradients. Also of
   /// parameters and buffers, when they get their names (watch()). Takes none while a capture is
   /// made.

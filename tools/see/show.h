@@ -41,9 +41,11 @@ struct ShowOptions {
   RAMET_ARG(int64_t, bins) = 0;
   /// Images with nothing around them: no text, no colour bar.
   RAMET_ARG(bool, bare) = false;
+  /// Light text on a dark background.
   RAMET_ARG(bool, dark) = false;
   /// Of text: 0 means as wide as the terminal (80 where there is none).
   RAMET_ARG(int64_t, columns) = 0;
+  /// Of text: the most lines that the values have.
   RAMET_ARG(int64_t, lines) = 24;
   /// Of text: two pixels a character in 24-bit colours (ANSI), else shades.
   RAMET_ARG(bool, colors) = false;

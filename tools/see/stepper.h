@@ -30,6 +30,7 @@ namespace see {
 struct StepperOptions {
   RAMET_ARG(Tensor, gradient);  // of the loss; undefined: 1, which only a scalar has
   RAMET_ARG(std::optional<bool>, retain_graph);  // default: create_graph
+  /// Records the backward pass, so that its results have gradients, too.
   RAMET_ARG(bool, create_graph) = false;
 };
 
@@ -39,6 +40,7 @@ struct StepperOptions {
 /// the graph as an exception at that place would.
 class RAMET_API Stepper {
  public:
+  /// Leaves with what to call them.
   using Names = std::vector<std::pair<std::string, Tensor>>;
 
   /// Nothing runs before the first step. `names` name leaves: net->named_parameters().pairs(). An
@@ -66,10 +68,12 @@ class RAMET_API Stepper {
   /// A node's name ("ReluBackward0"), or a leaf's: run() stops before the leaf takes its gradient.
   /// One that never comes is no error.
   void break_at(std::string name);
+  /// Forgets all names of break_at().
   void clear_breaks();
 
   // ---- where it stands: an Error before the first step and after the last one ------------------
 
+  /// Has the backward pass ended?
   bool over() const;
   /// Nodes that have run.
   int64_t steps() const;
@@ -79,6 +83,7 @@ class RAMET_API Stepper {
   const std::string& node() const;
   /// The name of a leaf's collector, or of a reduction into named leaves; else empty.
   const std::string& leaf() const;
+  /// The device on which the node runs.
   Device device() const;
   /// 0; inside a backward that a node runs (checkpoint) 1, and so on.
   int depth() const;
@@ -93,7 +98,7 @@ class RAMET_API Stepper {
   const std::vector<std::string>& targets() const;
 
   /// Before the node, the node gets this gradient; after it, the node's target does. It must have
-  /// the shape, dtype and device of the present one, as a hook's result must.
+  /// the shape, dtype and device of the present one, as a hook's result must:
   void set_incoming(size_t slot, const Tensor& gradient);
   void set_outgoing(size_t edge, const Tensor& gradient);
 

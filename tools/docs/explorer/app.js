@@ -4,6 +4,7 @@ class Side {
   constructor(app, canvas, recording, layout, formulas) {
     this.model = new Model(recording, layout, formulas);
     this.events = new Events(this.model);
+    this.story = new Story(this.model, this.events);
     this.view = new GraphView(canvas, this.model, this.events);
     this.collapsed = new Set();
     this.position = 0;
@@ -40,14 +41,17 @@ class Side {
     this.place();
   }
 
-  // The deepest level at which a lane is not too long to look at.
+  // The deepest level that can be read where all of it is in sight: of at most 16 rows. Where that leaves next to nothing, one deeper.
   firstLevel() {
     this.largeModules();
     for (let level = this.deepest + 1; level > 1; --level) {
       this.toLevel(level);
-      if (this.placement.rowCount <= 90) return;
+      if (this.placement.rowCount <= 16) return;
     }
     this.toLevel(1);
+    if (this.placement.rowCount >= 6 || this.deepest < 1) return;
+    this.toLevel(2);
+    if (this.placement.rowCount > 40) this.toLevel(1);
   }
 }
 
@@ -70,8 +74,7 @@ class App {
     for (const side of this.sides) side.firstLevel();
     this.useSide(this.side);
     this.tab = this.comparison ? 'compare' : 'details';
-    const start = this.events.list.findIndex((e) => e.kind === 'backward_begin');
-    this.goTo(start < 0 ? this.events.length : start);
+    this.goTo(0);
     requestAnimationFrame(() => {
       for (const side of this.sides) side.input.fit();
       this.ready = true;
@@ -90,6 +93,7 @@ class App {
     this.timeline = side.timeline = side.timeline || this.makeTimeline(side);
     this.timeline.draw();
     byId('slider').max = this.events.length;
+    showPhases(this);
     byId('title').textContent = this.model.title || this.model.program || 'Ramet explorer';
     document.title = (this.model.title || this.model.program || 'A recording') + ' · Ramet';
     byId('about').textContent = [this.model.devices.length < 5 ? this.model.devices.map((d, i) => this.model.laneName(i)).join(', ') : plural(this.model.devices.length, 'device'),
@@ -138,7 +142,9 @@ class App {
     byId('slider').value = p;
     byId('slider').setAttribute('aria-valuetext', this.events.describe(p - 1));
     byId('where').textContent = formatCount(p) + ' / ' + formatCount(this.events.length) + ' · ' + formatTime(this.events.timeAt(p));
-    byId('event').textContent = this.events.phase(p) + ': ' + this.events.describe(p - 1);
+    const phase = p > 0 ? this.side.story.phase(p) : '';
+    byId('event').textContent = (phase ? phase + ': ' : '') + this.events.describe(p - 1) + this.side.story.passed(p);
+    for (const b of byId('phases').children) b.setAttribute('aria-pressed', b.id === 'phase-' + phase);
     this.showPanel();
   }
 

@@ -93,7 +93,7 @@ class Details {
     const row = m.tensors[t];
     const from = m.producers.get(t), cast = from !== undefined && m.casts.get(from);
     const node = from !== undefined ? m.operations[from].node : -1;
-    return [word, formatShape(row) + '  ' + row.dtype + '  ' + formatBytes(row.bytes), row.name ? '  ' + row.name : '',
+    return [word, row.name ? el('b', {text: row.name + '  '}) : '', formatShape(row) + '  ' + row.dtype + '  ' + formatBytes(row.bytes),
             node >= 0 && word !== undefined ? [' from ', this.nodeLink(node, cast ? 'autocast' : m.operations[from].name)] : '',
             cast && word !== undefined ? el('span', {class: 'muted', text: '  cast from ' + cast.from}) : ''];
   }
@@ -247,7 +247,7 @@ class Details {
     return m.nodeTitle(member[1]) + (lanes ? ', with the gradient of ' + m.laneName(lanes.lane) : '');
   }
 
-  // How much of the backward was left when the reduction began.
+  // How much of the backward was left when the reduction began. Leaves do not count: those of the bucket itself come after it.
   overlap(begin) {
     let left = 0;
     const rank = this.events.rankOf(this.events.list[begin]);
@@ -255,7 +255,7 @@ class Details {
       const e = this.events.list[i];
       if (this.events.rankOf(e) !== rank) continue;
       if (e.kind === 'backward_end') break;
-      left += e.kind === 'begin';
+      left += e.kind === 'begin' && !(e.node >= 0 && this.model.nodes[e.node].leaf);
     }
     return left ? 'goes on beside it: ' + plural(left, 'node') + ' began later' : 'had nothing left to do';
   }

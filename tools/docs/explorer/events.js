@@ -187,21 +187,30 @@ class Events {
 
   isSecond(e) { return e.node >= 0 && this.model.nodes[e.node].in_backward; }
 
+  // " of block0.fc1": the module of an operation or of the node that it left. A parameter's own nodes have its name.
+  inModule(module) { return module >= 0 && this.model.modules[module].path ? ' of ' + this.model.modules[module].path : ''; }
+  operationName(o) { return this.model.operations[o].name + this.inModule(this.model.operations[o].module); }
+  nodeName(n) {
+    const m = this.model;
+    if (m.nodes[n].leaf) return m.nodeTitle(n);
+    return m.nodes[n].name + (m.layout.zone[n] === 2 ? this.inModule(m.moduleOf[n]) : '');
+  }
+
   describe(i) {
     if (i < 0) return 'Nothing has happened yet.';
     const e = this.list[i], m = this.model;
-    const name = e.node >= 0 ? m.nodes[e.node].leaf ? m.nodeTitle(e.node) : m.nodes[e.node].name : '';
+    const name = e.node >= 0 ? /^op_/.test(e.kind) ? m.nodes[e.node].name : this.nodeName(e.node) : '';
     const where = e.device >= 0 ? ' on ' + m.laneName(e.device) : '';
     const tensor = e.tensor >= 0 ? ' (' + formatShape(m.tensors[e.tensor]) + ')' : '';
     const bad = this.isBad(i) ? ' It holds NaN or infinity.' : '';
     switch (e.kind) {
       case 'op_begin':
         if (m.casts.has(e.operation)) return m.castWords(e.operation).replace('a', 'A') + where + '.';
-        return m.operations[e.operation].name + ' computes' + where + (this.isSecond(e) ? ', called by the backward' : '') + '.';
+        return this.operationName(e.operation) + ' computes' + where + (this.isSecond(e) ? ', called by the backward' : '') + '.';
       case 'op_end':
-        if (this.isSecond(e)) return m.operations[e.operation].name + ' is done' + where + ', and left ' + name + ' in the second graph.' + bad;
+        if (this.isSecond(e)) return this.operationName(e.operation) + ' is done' + where + ', and left ' + name + ' in the second graph.' + bad;
         if (m.casts.has(e.operation)) return 'The cast to ' + m.casts.get(e.operation).to + ' is done' + where + (e.node >= 0 ? ', and left ' + name : '') + '.' + bad;
-        return m.operations[e.operation].name + ' is done' + where + (e.node >= 0 ? ', and left ' + name : '') + '.' + bad;
+        return this.operationName(e.operation) + ' is done' + where + (e.node >= 0 ? ', and left ' + name : '') + '.' + bad;
       case 'move_begin': return moveWords(m, e.movement) + ' begins.';
       case 'move_end': return moveWords(m, e.movement) + ' is done.';
       case 'backward_begin': return 'The backward begins at ' + name + '.';
@@ -212,7 +221,7 @@ class Events {
       case 'failed': return name + ' failed: ' + e.text;
       case 'delivered': {
         const edge = e.node >= 0 && e.edge >= 0 ? m.nodes[e.node].edges[e.edge] : null;
-        const to = edge && edge.to >= 0 ? m.nodes[edge.to].leaf ? m.nodeTitle(edge.to) : m.nodes[edge.to].name : 'nobody';
+        const to = edge && edge.to >= 0 ? this.nodeName(edge.to) : 'no node';
         return name + ' delivers a gradient' + tensor + ' to ' + to + (edge ? ', slot ' + edge.slot : '') + '.' + bad;
       }
       case 'accumulated': return name + ' has added up its gradient.' + bad;

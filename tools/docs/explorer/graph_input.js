@@ -109,7 +109,7 @@ class GraphInput {
     // Next to the buttons; on a phone above them.
     const beside = width < 500 ? 0 : 50;
     const wide = (width - 16 - beside) / placement.width, high = (height - (width < 500 ? 74 : 38)) / placement.height;
-    const k = clamp(Math.min(wide, whole || high > 0.5 ? high : 0.8), 0.002, 1.15);
+    const k = clamp(Math.min(wide, whole || high > kText ? high : 0.8), 0.002, 1.15);
     this.to(k, Math.max(8, (width - beside - placement.width * k) / 2), this.top(k), false);
   }
 

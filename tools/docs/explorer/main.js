@@ -1,6 +1,6 @@
 // Starts the page: unpacks the recording, and gives keys and buttons their meaning.
 
-const kKeys = [['→ ←', 'one event on, back'], ['Shift →  Shift ←', 'to where the next or the last node begins'], ['Space', 'play, pause'], ['R', 'play backward'],
+const kKeys = [['→ ←', 'one step on, back: past events without a box'], ['Shift →  Shift ←', 'to where the next or the last node begins'], ['Space', 'play, pause'], ['R', 'play backward'],
                ['Home End', 'to the start, to the end'], ['B', 'a breakpoint at the chosen box'], ['N', 'to the next breakpoint'],
                ['↑ ↓', 'from the chosen box along the gradients, and against them'], ['Enter', 'open or close the chosen module'], ['[ ]', 'close, open modules level by level'],
                ['+ − F', 'larger, smaller, all of it'], ['L', 'keep what runs in sight'], ['/', 'search'], ['T', 'dark or light'], ['Esc', 'choose nothing']];

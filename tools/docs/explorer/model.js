@@ -34,6 +34,7 @@ class Model {
     this.operations.forEach((row, o) => row.outputs.forEach((t) => this.producers.set(t, o)));
     this.findCasts();
     this.nameModules();
+    this.nameInputs();
     this.nameStorages();
     this.matchBuckets();
     this.firstKernels();
@@ -87,6 +88,21 @@ class Model {
     this.moduleOf = this.nodes.map((row, n) => {
       if (this.parameterOf[n] >= 0) return this.moduleOfParameter[this.parameterOf[n]];
       return row.operation >= 0 ? this.operations[row.operation].module : -1;
+    });
+  }
+
+  // Parameters where they are inputs: a replica's copy has no name of its own, but its gradient goes to the parameter.
+  nameInputs() {
+    this.parameters.forEach((row) => { if (row.tensor >= 0) this.tensors[row.tensor].name ||= row.name; });
+    this.nodes.forEach((node) => {
+      if (node.operation < 0) return;
+      const {inputs} = this.operations[node.operation];
+      if (inputs.length !== node.edges.length) return;
+      node.edges.forEach((e, i) => {
+        const p = e.to >= 0 && inputs[i] >= 0 ? this.parameterOf[e.to] : -1, tensor = this.tensors[inputs[i]];
+        if (p < 0 || this.producers.has(inputs[i]) || this.parameters[p].tensor < 0) return;
+        if (String(tensor.shape) === String(this.tensors[this.parameters[p].tensor].shape)) tensor.name ||= this.parameters[p].name;
+      });
     });
   }
 

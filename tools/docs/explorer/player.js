@@ -1,10 +1,12 @@
 // Walking through the events: one at a time, on its own, backward, up to a breakpoint.
 
+const kLasts = 30;
+
 class Player {
   constructor(app) {
     this.app = app;
     this.playing = 0;  // 1 forward, -1 backward
-    this.speed = 8;    // events a second
+    this.speed = 0;    // steps a second; 0: all of it in kLasts seconds
     this.stops = new Set();  // nodes
     this.stopAtBad = false;
     this.slider = byId('slider');
@@ -29,7 +31,7 @@ class Player {
 
   step(by) {
     this.pause();
-    this.app.goTo(this.app.position + by, by);
+    this.app.goTo(this.app.side.story.next(this.app.position, by), by);
   }
 
   // To where the next node begins, or the one before.
@@ -70,15 +72,16 @@ class Player {
 
   tick(now) {
     if (!this.playing) return;
-    this.credit += Math.min(0.25, (now - this.last) / 1000) * this.speed;
+    this.credit += Math.min(0.25, (now - this.last) / 1000) * (this.speed || this.app.side.story.count / kLasts);
     this.last = now;
     while (this.credit >= 1 && this.playing) {
       this.credit -= 1;
-      const p = this.app.position + this.playing;
+      let p = this.app.position + this.playing;
       if (p < 0 || p > this.app.events.length) {
         this.pause();
         break;
       }
+      while (!this.app.side.story.stops(p) && !this.stopsAt(p)) p += this.playing;
       // Many events in one frame are shown as one jump.
       this.app.goTo(p, this.credit >= 1 ? 0 : this.playing, this.credit >= 1);
       const why = this.stopsAt(p);

@@ -136,8 +136,8 @@ ramet_missing() {
 ramet_installer() {
   case $1 in
     fedora) echo dnf install -y ;;
-    arch) echo pacman -S --needed --noconfirm ;;
-    alpine) echo apk add ;;
+    arch) echo pacman -Syu --needed --noconfirm ;; # a new container has no lists of packages, and Arch no partial upgrades
+    alpine) echo apk add -U ;;
     *) echo apt-get install ;;
   esac
 }

@@ -27,7 +27,7 @@ echo "$(basename "$0") $*" >>"%(work)s/called"
 case "$(basename "$0") $1" in
   "rpm -q" | "apk info") grep -qx -e "${@: -1}" "%(work)s/installed" ;;
   "pacman -T") printf '%%s\\n' "${@:2}" | grep -vxf "%(work)s/installed" ;;
-  "dnf install" | "apk add" | "pacman -S") printf '%%s\\n' "${@:2}" >>"%(work)s/installed" ;;
+  "dnf install" | "apk add" | "pacman -Syu") printf '%%s\\n' "${@:2}" >>"%(work)s/installed" ;;
 esac
 """
 
@@ -100,8 +100,8 @@ class Setup(unittest.TestCase):
         for identity, system, command in (
             ("ID=fedora\n", "fedora", "dnf install -y "),
             ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "fedora", "dnf install -y "),
-            ("ID=arch\n", "arch", "pacman -S --needed --noconfirm "),
-            ("ID=alpine\n", "alpine", "apk add "),
+            ("ID=arch\n", "arch", "pacman -Syu --needed --noconfirm "),
+            ("ID=alpine\n", "alpine", "apk add -U "),
         ):
             self.setUp()
             code, output = self.call(identity, "tools/setup.sh build")

@@ -4,7 +4,7 @@
 (function () {
   const last_part = (name) => name.slice(name.lastIndexOf("::") + 1).replace(/^:/, "");
 
-  function rank(full, words) {  // lower is better, null: no match; letters as typed come before the others
+  function rank(full, words) {  // lower is better, null: no match; of one depth, letters as typed come before the others
     const low = full.toLowerCase(), last = last_part(low), wanted = last_part(words).toLowerCase();
     const scope = words.slice(0, words.length - wanted.length).toLowerCase();
     if (scope && !low.includes(scope)) return null;

@@ -28,9 +28,9 @@ RAMET_FROM_LIBRARY(atan2)
 RAMET_FROM_LIBRARY(copysign)
 #undef RAMET_FROM_LIBRARY
 
-/// The nearest whole number, for |x| < 2^51; halves go to the even one. As vround(), of vectors,
-/// too.
-template <class D> RAMET_INLINE D nearest_whole(D x) { return (x + 0x1.8p52) - 0x1.8p52; }
+/// A whole number less than 1 away from x, for |x| < 2^51. The processor's rounding mode says
+/// which.
+template <class D> RAMET_INLINE D near_whole(D x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
 /// 2^n for whole numbers n in [-1022, 1023].
 RAMET_INLINE double power_of_two(double n) {
@@ -56,24 +56,27 @@ RAMET_INLINE VecD to_float_and_back(VecD x) {
 }
 #endif
 
-/// 2^x, at most 0.7 units of the last place, 0.8 of a subnormal one. 2^x = 2^k e^t, k the nearest
-/// whole number, t = hi + lo. The product of a float and ln 2's first 24 bits is exact. Taylor's
-/// series, |t| < 0.347. `D` is double or VecD.
+/// 2^x, at most 0.7 units of the last place, 0.8 of a subnormal one, 1.3 where the processor does
+/// not round to nearest. 2^x = 2^k e^t, k the nearest whole number, t = hi + lo. The product of a
+/// float and ln 2's first 24 bits is exact. Taylor's series, |t| < 0.347. `D` is double or VecD.
 template <class D> RAMET_INLINE D exp2_of(D x) {
   constexpr double kLn2 = 0x1.62e43p-1, kRest = -0x1.05c610ca86c39p-29;
   const D zero{};
-  // Beyond these the result is 0 or infinite.
-  const D above = x > -1080.0 ? x : zero - 1080.0, in = above < 1025.0 ? above : zero + 1025.0;
-  const D k = nearest_whole(in), r = in - k, first = to_float_and_back(r);
+  // Beyond these the result is 0 or infinite, in every rounding mode.
+  const D low = x > -1080.0 ? x : zero, in = low < 1025.0 ? low : zero;
+  const D near = near_whole(in), off = in - near;
+  const D down = off < -0.5 ? near - 1.0 : near, k = off > 0.5 ? near + 1.0 : down;
+  const D r = in - k, first = to_float_and_back(r);
   const D hi = first * kLn2, lo = (r - first) * kLn2 + r * kRest, t = hi + lo;
   const D q = horner(t, zero + 1 / 87178291200.0, 1 / 6227020800.0, 1 / 479001600.0, 1 / 39916800.0,
                      1 / 3628800.0, 1 / 362880.0, 1 / 40320.0, 1 / 5040.0, 1 / 720.0, 1 / 120.0,
                      1 / 24.0, 1 / 6.0, 0.5);
   const D sum = 1 + hi, e = sum + (((1 - sum) + hi) + (lo + t * t * q));
   // Two exact factors: one rounding, of a subnormal result, too.
-  const D half = nearest_whole(k * 0.5);
+  const D half = near_whole(k * 0.5);
   const D y = e * power_of_two(half) * power_of_two(k - half);
-  return x == x ? y : x;
+  const D below = x < 1025.0 ? y : zero + __builtin_inf(), result = x > -1080.0 ? below : zero;
+  return x == x ? result : x;
 }
 template <class V> RAMET_INLINE V vexp2(V x) {
   return in_double([](double v) { return exp2_of(v); }, x);

@@ -95,7 +95,8 @@ TEST(ScriptModuleApi, EnumeratorsAndObjectsOfPlainClasses) {
   ASSERT_TRUE(box.isObject() && !box.isModule() && !box.isEnum());
   box.toObject()->setAttr("size", 2.5);
   EXPECT_EQ(box.toObject()->getAttr("size").toDouble(), 2.5);
-  EXPECT_ERROR_TEXT(box.toModule(), "got an object of __torch__.Box, expected a module");
+  EXPECT_ERROR_TEXT(box.toModule(),
+                    "got an object of __torch__.make_goldens.Box, expected a module");
   EXPECT_ERROR_TEXT(box.toEnumHolder(), "got object, expected enumerator");
   EXPECT_FALSE(box.deepcopy().is(box));
 }

@@ -89,6 +89,8 @@ DIALECT = tuple(
         (r"\b__activemask\b", "name the lanes by a mask"),
     )
 )
+# What the core is written without.
+CORE = ((re.compile(r"std::ranges"), "Emscripten's library does not have std::ranges: take the algorithm with begin() and end()"), )
 # What of it is found in a text without comments: runtime/base/classic.h says what to write instead.
 LOCALE = tuple(
     (re.compile(pattern), text)
@@ -203,10 +205,10 @@ def check_sub_folders():
                 yield "%s: %d files, at most %d in a folder" % (folder, count, MOST_FILES)
 
 
-def check_dialect(path):
+def check_lines(path, refused):
     for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
         code = line.split("//")[0]
-        for pattern, text in DIALECT:
+        for pattern, text in refused:
             if pattern.search(code):
                 yield "%s:%d: %s" % (path, number, text)
 
@@ -216,12 +218,6 @@ def check_locale(path):
     for pattern, said in LOCALE:
         for match in pattern.finditer(text):
             yield "%s:%d: %s" % (path, text.count("\n", 0, match.start()) + 1, said)
-
-
-def check_core(path):
-    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
-        if "std::ranges" in line.split("//")[0]:
-            yield "%s:%d: std::ranges, which Emscripten's library does not have: take the algorithm with begin() and end()" % (path, number)
 
 
 def is_internal(header):
@@ -391,11 +387,11 @@ def main():
         problems += check_includes(path)
         problems += check_order(path)
         if path.endswith((".cu", ".cuh")):
-            problems += check_dialect(path)
+            problems += check_lines(path, DIALECT)
         if path.startswith(LAYERS + ("tools/see/", EMULATED, COMPAT)) and not path.endswith(".cu") and path not in CLASSIC:
             problems += check_locale(path)
         if path.startswith(LAYERS) and not path.startswith((CUDA, "parallel/distributed/")):
-            problems += check_core(path)
+            problems += check_lines(path, CORE)
         if path.startswith(COMPAT):
             problems += check_compat(path)
     headers = public_headers(files)

@@ -200,12 +200,15 @@ ramet_home() {
   fi
 }
 
+ramet_cache_root() { echo "${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}"; }
+
 # All clones share the disk cache. Objects depend on the compiler, which Bazel does not inspect: its version is in the path. The
 # cache is pruned at most every ten minutes (a cold run of --all writes a GiB in two). Entries that were not read for three weeks
 # go. The entries read longest ago go while all of them take more than RAMET_CACHE_GIB, or more than is free on the same disk. Where
 # the disk is full, all go at once.
 ramet_cache() {
-  local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
+  local root
+  root=$(ramet_cache_root)
   local cache free limit=${RAMET_CACHE_GIB:-24}
   if [[ ! $limit =~ ^[0-9]{1,6}$ ]]; then
     ramet_say "RAMET_CACHE_GIB: got $limit, expected a whole number; taking 24"
@@ -233,12 +236,11 @@ ramet_cache() {
 
 # Where CMake builds: a folder for each clone and compiler.
 ramet_cmake_folder() {
-  local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
   if [[ -n ${RAMET_CMAKE_FOLDER:-} ]]; then
     echo "$RAMET_CMAKE_FOLDER"
     return
   fi
-  echo "$root-cmake/$("${CXX:-c++}" -dumpfullversion 2>/dev/null || echo other)-$(cksum <<<"$RAMET_ROOT ${CXX:-c++}" | cut -d ' ' -f 1)"
+  echo "$(ramet_cache_root)-cmake/$("${CXX:-c++}" -dumpfullversion 2>/dev/null || echo other)-$(cksum <<<"$RAMET_ROOT ${CXX:-c++}" | cut -d ' ' -f 1)"
 }
 
 # ramet_cmake OPTIONS... -- TARGET...: configures and builds, quietly unless it fails.

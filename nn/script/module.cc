@@ -111,10 +111,7 @@ void Module::setattr(const std::string& name, IValue value) const {
   const int64_t slot = sees(name) ? info.slot(name) : -1;
   RAMET_CHECK(slot >= 0, "torch::jit::Module", type_name(), " does not have a field with name '",
               name, "'");
-  const auto& attribute = info.attributes[static_cast<size_t>(slot)];
-  RAMET_CHECK(has_type(value, attribute.type), "torch::jit::Module", "attribute '", name, "': got ",
-              value.tagKind(), ", expected ", attribute.type->text());
-  object_->slots[static_cast<size_t>(slot)] = std::move(value);
+  object_->set_slot("torch::jit::Module", slot, std::move(value));
 }
 
 namespace {
@@ -313,9 +310,9 @@ void compile(const std::string&) {
 namespace ramet {
 
 jit::Module IValue::toModule() const {
-  const std::shared_ptr<script::Object> object = script::object_in(toObject());
-  RAMET_CHECK(object && isModule(), "IValue::toModule", "got an object of ",
-              toObject()->class_name(), ", expected a module");
+  const std::shared_ptr<script::Object> object = script::module_in(toObject());
+  RAMET_CHECK(object, "IValue::toModule", "got an object of ", toObject()->class_name(),
+              ", expected a module");
   return jit::ModuleAccess::make({object, object->unit()->texts});
 }
 

@@ -194,6 +194,8 @@ class Object final : public IValue::Object {
   Role role() const override;
   IValue getAttr(const std::string& name) const override;
   void setAttr(const std::string& name, IValue value) override;
+  /// Sets an attribute. An Error of `op` where the value has not the attribute's type.
+  void set_slot(const char* op, int64_t slot, IValue value);
   ClassInfo* info() const { return info_; }
   const std::shared_ptr<CompilationUnit>& unit() const { return unit_; }
 

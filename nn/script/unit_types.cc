@@ -211,11 +211,14 @@ IValue Object::getAttr(const std::string& name) const {
 void Object::setAttr(const std::string& name, IValue value) {
   const int64_t slot = info_->slot(name);
   if (slot < 0) return IValue::Object::setAttr(name, std::move(value));
-  const TypePtr& type = info_->attributes[static_cast<size_t>(slot)].type;
   RAMET_CHECK(info_->kind != ClassInfo::Kind::kEnum, "IValue::Object::setAttr",
               "got an enumerator of ", info_->name, ", which cannot be changed");
-  RAMET_CHECK(has_type(value, type), "IValue::Object::setAttr", "attribute '", name, "': got ",
-              value.tagKind(), ", expected ", type->text());
+  set_slot("IValue::Object::setAttr", slot, std::move(value));
+}
+void Object::set_slot(const char* op, int64_t slot, IValue value) {
+  const auto& attribute = info_->attributes[static_cast<size_t>(slot)];
+  RAMET_CHECK(has_type(value, attribute.type), op, "attribute '", attribute.name, "': got ",
+              value.tagKind(), ", expected ", attribute.type->text());
   slots[static_cast<size_t>(slot)] = std::move(value);
 }
 

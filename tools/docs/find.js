@@ -2,7 +2,7 @@
 // name mean the same. The list (names.js) is read at the first key.
 "use strict";
 (function () {
-  const last_part = (name) => name.slice(name.lastIndexOf("::") + 1).replace(/^:/, "");
+  const last_part = (name) => name.split("::").pop();
 
   function rank(full, words) {  // lower is better, null: no match; of one depth, letters as typed come before the others
     const low = full.toLowerCase(), last = last_part(low), wanted = last_part(words).toLowerCase();
